@@ -1,0 +1,1 @@
+"""The checks that ship with dsdoctor, one module per family. They import dsdoctor.api and the standard library only."""

@@ -1,0 +1,13 @@
+"""All that the author of a check may import. Everything else of dsdoctor may change without notice."""
+
+from dsdoctor.check import check, known, not_applicable, unknown
+from dsdoctor.facts import *  # noqa: F403
+from dsdoctor.facts import __all__ as _facts
+from dsdoctor.knowledge import CapabilitySpec, CauseInfo
+from dsdoctor.model import Check, Evidence, Finding, Platform, Remedy, Severity
+from dsdoctor.prescribe import Prescriber
+
+__all__ = [
+    "CapabilitySpec", "CauseInfo", "Check", "Evidence", "Finding", "Platform", "Prescriber", "Remedy", "Severity",
+    "check", "known", "not_applicable", "unknown", *_facts,
+]  # fmt: skip

@@ -1,0 +1,31 @@
+"""What can be known about a machine: frozen values, no behaviour beyond reading themselves."""
+
+from dsdoctor.facts.base import Fact, Unavailable, UnavailableKind
+from dsdoctor.facts.caches import CachedOp, CacheFolder, Caches
+from dsdoctor.facts.compilers import Compiler, Compilers, Ninja, StandardLibrary
+from dsdoctor.facts.cpu import Cpu
+from dsdoctor.facts.deepspeed import DeepSpeed, DeepSpeedLive, DsOp, DsReport
+from dsdoctor.facts.ds_config import DsConfig
+from dsdoctor.facts.environment import Environment
+from dsdoctor.facts.gpu import Gpu, GpuLink, GpuProcess, Gpus
+from dsdoctor.facts.host import Host
+from dsdoctor.facts.limits import UNLIMITED, Limit, Limits
+from dsdoctor.facts.memory import Memory
+from dsdoctor.facts.network import Interface, Network
+from dsdoctor.facts.packages import Damage, Distribution, Packages, Shadow
+from dsdoctor.facts.programs import Hostfile, Programs
+from dsdoctor.facts.purpose import Purpose
+from dsdoctor.facts.python import Python
+from dsdoctor.facts.smoke import Smoke, SmokePhase
+from dsdoctor.facts.snapshot import Snapshot, SnapshotError
+from dsdoctor.facts.storage import Place, Storage
+from dsdoctor.facts.toolkit import Toolkit, Toolkits
+from dsdoctor.facts.torch import Import, Torch, TorchLive
+
+__all__ = [
+    "UNLIMITED", "CacheFolder", "CachedOp", "Caches", "Compiler", "Compilers", "Cpu", "Damage", "DeepSpeed",
+    "DeepSpeedLive", "Distribution", "DsConfig", "DsOp", "DsReport", "Environment", "Fact", "Gpu", "GpuLink",
+    "GpuProcess", "Gpus", "Host", "Hostfile", "Import", "Interface", "Limit", "Limits", "Memory", "Network", "Ninja",
+    "Packages", "Place", "Programs", "Purpose", "Python", "Shadow", "Smoke", "SmokePhase", "Snapshot", "SnapshotError",
+    "StandardLibrary", "Storage", "Toolkit", "Toolkits", "Torch", "TorchLive", "Unavailable", "UnavailableKind",
+]  # fmt: skip

@@ -1,0 +1,49 @@
+"""What the engine must be told about its field: causes, capabilities, purposes, platforms. Check packages supply it."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from dsdoctor.facts import Purpose, Snapshot
+from dsdoctor.model import Check, Platform
+
+# From the bottom of a machine to the top of a run; plans mend in this order.
+LAYERS = ("platform", "driver", "gpu", "toolkit", "compiler", "python", "torch", "deepspeed", "ops", "memory",
+          "storage", "network", "config", "launch", "run")  # fmt: skip
+
+
+class CauseInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of a causes table."""
+
+    title: str  # noun phrase: "ninja is not on PATH"
+    layer: str  # one of LAYERS
+    why: str  # why this breaks DeepSpeed
+    remedy: str  # what mends it, in general
+    explains: tuple[str, ...] = ()  # causes that are only symptoms when this one is present
+    sources: tuple[str, ...] = ()
+    seen_by: str = "static"  # static, live-import, smoke-run, log-only
+
+
+class CapabilitySpec(msgspec.Struct, frozen=True, kw_only=True):
+    """How one line of "what can I run here" is decided.
+
+    ``requires`` names abilities; a check that guards one of them and fails at ERROR blocks the capability.
+    ``applies`` gives the reason why the question makes no sense here, or None. ``ran`` says whether a real run proved it.
+    """
+
+    name: str
+    title: str
+    requires: Callable[[Snapshot], tuple[str, ...]]
+    applies: Callable[[Snapshot], str | None]
+    ran: Callable[[Snapshot], bool]
+
+
+class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
+    """All that plug-ins brought together."""
+
+    checks: tuple[Check, ...] = ()
+    causes: dict[str, CauseInfo] = {}
+    capabilities: tuple[CapabilitySpec, ...] = ()
+    guess_purpose: Callable[[Snapshot], Purpose] | None = None
+    describe_platform: Callable[[Snapshot], Platform] | None = None
+    problems: tuple[str, ...] = ()  # plug-ins that could not be loaded

@@ -1,0 +1,129 @@
+"""From an intention ("install ninja") to the exact command for this machine and this environment."""
+
+import shlex
+
+from dsdoctor.facts import Host, Python, Snapshot
+
+# What one thing is called by each package manager. A name missing here is given as it stands.
+# Source: the distributions' package lists (packages.debian.org, packages.fedoraproject.org, archlinux.org/packages,
+# pkgs.alpinelinux.org), looked up 2026-11-30.
+SYSTEM_PACKAGES: dict[str, dict[str, str]] = {
+    "libaio-dev": {"dnf": "libaio-devel", "yum": "libaio-devel", "zypper": "libaio-devel", "pacman": "libaio"},
+    "g++": {"dnf": "gcc-c++", "yum": "gcc-c++", "zypper": "gcc-c++", "pacman": "gcc"},
+    "python3-dev": {"dnf": "python3-devel", "yum": "python3-devel", "zypper": "python3-devel", "pacman": "python"},
+    "libc6-dev": {"dnf": "glibc-devel", "yum": "glibc-devel", "zypper": "glibc-devel", "pacman": "glibc", "apk": "libc-dev"},
+    "openssh-client": {"dnf": "openssh-clients", "yum": "openssh-clients", "zypper": "openssh-clients", "pacman": "openssh"},
+}  # fmt: skip
+_INSTALL = {
+    "apt": "apt-get install -y",
+    "dnf": "dnf install -y",
+    "yum": "yum install -y",
+    "zypper": "zypper install -y",
+    "pacman": "pacman -S --noconfirm",
+    "apk": "apk add",
+    "brew": "brew install",
+    "winget": "winget install",
+}
+
+
+class Prescriber:
+    """Writes commands for one machine. Knows the environment's kind and the distribution's package manager."""
+
+    def __init__(self, host: Host | None, python: Python | None) -> None:
+        self.host = host
+        self.python_facts = python
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "Prescriber":
+        return cls(snapshot.host, snapshot.python)
+
+    @property
+    def windows(self) -> bool:
+        return self.host is not None and self.host.system == "windows"
+
+    @property
+    def notebook(self) -> bool:
+        return self.host is not None and self.host.hosted_on in ("colab", "kaggle")
+
+    def shell(self, command: str) -> str:
+        """The command as it is typed here: in a notebook it starts with an exclamation mark."""
+        return f"!{command}" if self.notebook else command
+
+    @property
+    def python(self) -> str:
+        """The patient's interpreter, quoted for a shell."""
+        executable = self.python_facts.executable if self.python_facts else "python"
+        return (
+            f'"{executable}"'
+            if self.windows and " " in executable
+            else (executable if self.windows else shlex.quote(executable))
+        )
+
+    def pip(self, *requirements: str, options: str = "") -> str:
+        """Install distributions into the patient's environment."""
+        wanted = " ".join(self._quote(r) for r in requirements)
+        tail = f"{options} {wanted}".strip()
+        facts = self.python_facts
+        if facts is not None and not facts.has_pip and facts.uv:
+            return self.shell(f"uv pip install --python {self.python} {tail}")
+        if facts is not None and facts.environment == "uv" and facts.uv:
+            return self.shell(f"uv pip install --python {self.python} {tail}")
+        guard = (
+            "--break-system-packages " if facts is not None and facts.externally_managed and self._in_container else ""
+        )
+        return self.shell(f"{self.python} -m pip install {guard}{tail}")
+
+    def pip_uninstall(self, *names: str) -> str:
+        """Remove distributions from the patient's environment."""
+        facts = self.python_facts
+        listed = " ".join(self._quote(n) for n in names)
+        if facts is not None and facts.environment == "uv" and facts.uv:
+            return self.shell(f"uv pip uninstall --python {self.python} {listed}")
+        return self.shell(f"{self.python} -m pip uninstall -y {listed}")
+
+    def conda(self, *packages: str) -> str | None:
+        """`conda install`, when the patient lives in a conda environment, else None."""
+        facts = self.python_facts
+        if facts is None or facts.environment != "conda":
+            return None
+        return self.shell(f"conda install -y -p {self._quote(facts.prefix)} -c conda-forge {' '.join(packages)}")
+
+    def system(self, *packages: str) -> tuple[str, ...]:
+        """Install system packages, named as Debian names them. Empty when there is no known package manager."""
+        manager = self.host.package_manager if self.host else None
+        if manager is None:
+            return ()
+        names = " ".join(SYSTEM_PACKAGES.get(p, {}).get(manager, p) for p in packages)
+        line = f"{_INSTALL[manager]} {names}"
+        if manager == "apt":
+            line = f"apt-get update && {line}" if self.root else f"apt-get update && sudo {line}"
+        if manager not in ("brew", "winget") and not self.root:
+            line = f"sudo {line}"
+        return (self.shell(line),)
+
+    def set(self, name: str, value: str) -> str:
+        """Set an environment variable for the commands that follow in this shell."""
+        if self.notebook:
+            return f"%env {name}={value}"
+        if self.windows:
+            return f"set {name}={value}"
+        return f"export {name}={value if value.startswith(('$', '~')) or '$' in value else shlex.quote(value)}"
+
+    def unset(self, name: str) -> str:
+        """Take an environment variable away in this shell."""
+        if self.notebook:
+            return f"import os; os.environ.pop({name!r}, None)"
+        return f"set {name}=" if self.windows else f"unset {name}"
+
+    @property
+    def root(self) -> bool:
+        return self.host is not None and self.host.is_root
+
+    @property
+    def _in_container(self) -> bool:
+        return self.host is not None and self.host.container is not None
+
+    def _quote(self, text: str) -> str:
+        if self.windows:
+            return f'"{text}"' if any(c in text for c in " <>|&") else text
+        return shlex.quote(text)

@@ -1,0 +1,89 @@
+"""Find the check families that are installed, and choose among their checks."""
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module, metadata
+from types import ModuleType
+from typing import Any
+
+from dsdoctor.knowledge import CapabilitySpec, CauseInfo, Knowledge
+from dsdoctor.model import Check
+
+CHECKS_GROUP = "dsdoctor.checks"
+KNOWLEDGE_GROUP = "dsdoctor.knowledge"
+
+
+class NothingInstalled(RuntimeError):
+    """No check family is installed: a source tree without an install. The doctor has nothing to say, so it must not say healthy."""
+
+
+class UnknownSelection(ValueError):
+    """A code or family in --only/--skip that no installed check has."""
+
+
+def load() -> Knowledge:
+    """Load every installed plug-in. One that fails to load is reported in ``problems`` and left out.
+
+    Raises NothingInstalled when no check was found, and ValueError when two checks share a code.
+    """
+    checks: list[Check] = []
+    causes: dict[str, CauseInfo] = {}
+    capabilities: list[CapabilitySpec] = []
+    hooks: dict[str, Any] = {}
+    problems: list[str] = []
+    for entry in _entries(CHECKS_GROUP):
+        module = _module(entry, problems)
+        if module is not None:
+            checks += checks_of(module)
+    for entry in _entries(KNOWLEDGE_GROUP):
+        module = _module(entry, problems)
+        if module is not None:
+            causes |= module.causes()
+            capabilities += module.CAPABILITIES
+            hooks |= {"guess_purpose": module.guess_purpose, "describe_platform": module.describe_platform}
+    if not checks:
+        raise NothingInstalled(f"no checks are installed (entry-point group {CHECKS_GROUP}): install dsdoctor with pip")
+    codes = [c.code for c in checks]
+    twice = {c for c in codes if codes.count(c) > 1}
+    if twice:
+        raise ValueError(f"two checks share a code: {', '.join(sorted(twice))}")
+    return Knowledge(
+        checks=tuple(sorted(checks, key=lambda c: c.code)),
+        causes=causes,
+        capabilities=tuple(capabilities),
+        problems=tuple(problems),
+        **hooks,
+    )
+
+
+def checks_of(module: ModuleType) -> list[Check]:
+    """The Check objects defined in a module, in the order of their codes."""
+    return sorted((v for v in vars(module).values() if isinstance(v, Check)), key=lambda c: c.code)
+
+
+def select(checks: Iterable[Check], only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Check, ...]:
+    """Checks whose code or family is in ``only`` (all when empty) and not in ``skip``. Raises UnknownSelection."""
+    pool = tuple(checks)
+    names = {c.code for c in pool} | {c.family for c in pool}
+    wanted, unwanted = {o.upper() for o in only}, {s.upper() for s in skip}
+    strangers = sorted((wanted | unwanted) - names)
+    if strangers:
+        raise UnknownSelection(f"no check or family is called {', '.join(strangers)}; see `dsdoctor list`")
+    return tuple(
+        c
+        for c in pool
+        if (not wanted or c.code in wanted or c.family in wanted)
+        and c.code not in unwanted
+        and c.family not in unwanted
+    )
+
+
+def _entries(group: str) -> list[metadata.EntryPoint]:
+    return sorted(metadata.entry_points(group=group), key=lambda e: e.name)
+
+
+def _module(entry: metadata.EntryPoint, problems: list[str]) -> ModuleType | None:
+    try:
+        return import_module(entry.module)
+    except Exception as error:  # a broken plug-in must not silence the others
+        problems.append(f"plug-in {entry.name} ({entry.module}) could not be loaded: {type(error).__name__}: {error}")
+        return None

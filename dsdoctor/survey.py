@@ -1,0 +1,130 @@
+"""Which probe gives which section, and what each waits for. The one list to read to see how a machine is examined."""
+
+from dsdoctor.events import Observer
+from dsdoctor.facts import DsConfig, Fact, Gpus, Packages, Python, Snapshot, Torch, TorchLive, Unavailable
+from dsdoctor.facts.snapshot import LIVE_SECTIONS
+from dsdoctor.probes import (
+    caches,
+    compilers,
+    cpu,
+    deepspeed,
+    environment,
+    gpu,
+    host,
+    limits,
+    memory,
+    network,
+    packages,
+    patient,
+    programs,
+    python,
+    storage,
+    toolkit,
+    torch,
+)
+from dsdoctor.probes.examiner import Examiner, Facts, Found, Task
+from dsdoctor.probes.system import System
+from dsdoctor.readers import ds_config
+from dsdoctor.request import Request
+from dsdoctor.smoke import runner as smoke_runner
+
+STATIC_LIMIT_S = 30.0  # for everything but the live probe and the smoke run
+Examined = tuple[dict[str, Fact], dict[str, Unavailable]]
+
+
+def examine_all(request: Request, observe: Observer) -> Examined:
+    """Run every probe that the request asks for. Raises ProbeFailed when there is no patient."""
+    system = System()
+    chosen = python.choose(system, request.python)
+    found, missing = _run(tasks(request, system, chosen, observe), request, observe)
+    if request.static:
+        left_out = Unavailable(kind="not-examined", detail="needs the live probe, which --static leaves out")
+        missing |= {s: left_out for s in LIVE_SECTIONS if s != "smoke" and s not in found}
+    if "smoke" not in found and not request.smoke:
+        missing["smoke"] = Unavailable(kind="not-asked", detail="no smoke run was asked for (--smoke)")
+    if request.config is None:
+        missing["ds_config"] = Unavailable(kind="not-asked", detail="no ds_config was given (--config)")
+    return found, missing
+
+
+def examine_again(request: Request, known: Snapshot, sections: set[str], observe: Observer) -> Examined:
+    """Run only the probes that give ``sections``; what they wait for is taken from ``known``."""
+    system = System()
+    patient_python = known.python
+    chosen = (
+        (patient_python.executable, patient_python.chosen_because)
+        if patient_python
+        else python.choose(system, request.python)
+    )
+    wanted = [task for task in tasks(request, system, chosen, observe) if sections & set(task.gives)]
+    seed = {name: getattr(known, name) for name in known.__struct_fields__ if isinstance(getattr(known, name), Fact)}
+    return _run(wanted, request, observe, seed)
+
+
+def tasks(request: Request, system: System, chosen: tuple[str, str], observe: Observer) -> list[Task]:
+    """All probes for this request, most urgent first."""
+    executable, because = chosen
+    nvme = request.nvme or request.settings.nvme
+    live = [] if request.static else _live(request, system)
+    smoke = [_smoke(request, system, observe)] if request.smoke else []
+    config = request.config
+    read = [Task("ds_config", lambda facts: ds_config.read(config))] if config else []
+    return [
+        Task("python", lambda facts: python.probe(system, executable, because)),
+        *live,
+        Task("gpus", lambda facts: gpu.probe(system)),
+        Task("host", lambda facts: host.probe(system)),
+        Task("cpu", lambda facts: _cpu(system, request)),
+        Task("memory", lambda facts: memory.probe(system)),
+        Task("limits", lambda facts: limits.probe(system)),
+        Task("environment", lambda facts: environment.probe(system)),
+        Task("network", lambda facts: network.probe(system)),
+        Task("programs", lambda facts: programs.probe(system, request.hostfile)),
+        *read,
+        Task("packages", lambda facts: packages.probe(system, facts.need(Python)), needs=[Python]),
+        Task("torch", lambda f: torch.probe(system, f.need(Python), f.need(Packages)), needs=[Python, Packages]),
+        Task(
+            "deepspeed", lambda f: deepspeed.probe(system, f.need(Python), f.need(Packages)), needs=[Python, Packages]
+        ),
+        Task("compilers", lambda facts: compilers.probe(system, facts.get(Python)), needs=[Python]),
+        Task("toolkits", lambda f: toolkit.probe(system, f.get(Python), f.get(Torch)), needs=[Python, Torch]),
+        Task("caches", lambda f: caches.probe(system, f.get(Python), f.get(Torch)), needs=[Python, Torch]),
+        Task("storage", lambda facts: storage.probe(system, nvme, facts.get(DsConfig)), needs=[DsConfig]),
+        *smoke,
+    ]
+
+
+def _run(wanted: list[Task], request: Request, observe: Observer, seed: dict[str, Fact] | None = None) -> Examined:
+    limit = (
+        STATIC_LIMIT_S
+        + (0.0 if request.static else request.limit_s)
+        + (request.smoke_limit_s if request.smoke else 0.0)
+    )
+    return Examiner(wanted, limit, observe, seed).examine()
+
+
+def _live(request: Request, system: System) -> list[Task]:
+    def probe(facts: Facts) -> Found:
+        live = patient.probe(system, facts.need(Python), request.limit_s)
+        return {"torch_live": live.torch_live, "deepspeed_live": live.deepspeed_live, "ds_report": live.ds_report}
+
+    return [Task("patient", probe, needs=[Python], gives=["torch_live", "deepspeed_live", "ds_report"])]
+
+
+def _cpu(system: System, request: Request) -> Fact:
+    """py-cpuinfo is what DeepSpeed asks. It takes a second, so a static run on Linux reads the kernel's word instead."""
+    if request.static and system.linux:
+        return cpu.probe(system)
+    return cpu.probe_py_cpuinfo(system)
+
+
+def _smoke(request: Request, system: System, observe: Observer) -> Task:
+    def run(facts: Facts) -> Found:
+        live = facts.get(TorchLive)
+        gpus = facts.get(Gpus)
+        use_gpu = bool(live.cuda_available) if live else bool(gpus and gpus.devices)
+        return smoke_runner.run(
+            system, facts.need(Python), use_gpu=use_gpu, limit_s=request.smoke_limit_s, observe=observe
+        )
+
+    return Task("smoke", run, needs=[Python, TorchLive, Gpus])

@@ -68,10 +68,11 @@ class Prescriber:
             return self.shell(f"uv pip install --python {self.python} {tail}")
         if facts is not None and facts.environment == "uv" and facts.uv:
             return self.shell(f"uv pip install --python {self.python} {tail}")
-        guard = (
-            "--break-system-packages " if facts is not None and facts.externally_managed and self._in_container else ""
-        )
-        return self.shell(f"{self.python} -m pip install {guard}{tail}")
+        if facts is not None and facts.externally_managed and facts.environment == "system":
+            if not self._in_container:  # PEP 668: pip refuses here, and rightly
+                return self.shell(f"{self.python} -m venv .venv && .venv/bin/python -m pip install {tail}")
+            tail = f"--break-system-packages {tail}"
+        return self.shell(f"{self.python} -m pip install {tail}")
 
     def pip_uninstall(self, *names: str) -> str:
         """Remove distributions from the patient's environment."""

@@ -44,7 +44,9 @@ def main(rounds: int = 5) -> None:
     for name, values in times.items():
         print(f"{name:20} median {middle[name]:6.3f} s   ({min(values):.3f} to {max(values):.3f})")
     for name in ("dsdoctor --version", "dsdoctor --help"):
-        print(f"{name} over bare Python: {1000 * (middle[name] - middle['python -c pass']):.0f} ms (promise for --version: 80)")
+        print(
+            f"{name} over bare Python: {1000 * (middle[name] - middle['python -c pass']):.0f} ms (promise for --version: 80)"
+        )
     for name, base, promise in PROMISES:
         print(f"{name} / {base}: {middle[name] / middle[base]:.2f} (promise: {promise})")
 

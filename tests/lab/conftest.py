@@ -1,6 +1,6 @@
 """Fixtures of the lab: patients that are really broken."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,7 @@ from tests.lab.sick import Sick
 
 
 @pytest.fixture
-def sick(tmp_path: Path) -> Iterator[Callable[[], Sick]]:
+def sick(tmp_path: Path) -> Callable[[], Sick]:
     """Makes patients under the test's own folder."""
     count = 0
 
@@ -18,4 +18,4 @@ def sick(tmp_path: Path) -> Iterator[Callable[[], Sick]]:
         count += 1
         return Sick(tmp_path / f"patient{count}")
 
-    yield make
+    return make

@@ -76,16 +76,16 @@ class Sick:
                 (link / file.name).write_bytes(file.read_bytes())
         return link / "RECORD"
 
-    def fake(self, name: str, version: str, init: str, **files: str) -> None:
+    def fake(self, name: str, release: str, init: str, **files: str) -> None:
         """Install a distribution whose RECORD is right and whose import does ``init``."""
         package = self.site / name
         package.mkdir()
         written = {f"{name}/__init__.py": init} | {f"{name}/{stem}.py": text for stem, text in files.items()}
-        info = self.site / f"{name}-{version}.dist-info"
+        info = self.site / f"{name}-{release}.dist-info"
         info.mkdir()
         for path, text in written.items():
             (self.site / path).write_text(text)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n")
         (info / "INSTALLER").write_text("pip\n")
         rows = [f"{path},,{len(text.encode())}" for path, text in written.items()]
         (info / "RECORD").write_text("\n".join([*rows, f"{info.name}/METADATA,,", f"{info.name}/RECORD,,"]) + "\n")
@@ -126,5 +126,3 @@ class Answer:
     @property
     def causes(self) -> list[str]:
         return [c["cause"] for c in self.document["causes"] if c["severity"] == "error"]
-
-

@@ -38,7 +38,9 @@ def test_damaged_libtorch_is_named_before_the_crash_that_it_causes(sick: Make, k
 
 
 def test_torch_that_raises_names_the_missing_library(sick: Make) -> None:
-    patient = torch_that(sick, 'raise ImportError("libcudart.so.12: cannot open shared object file: No such file or directory")\n')
+    patient = torch_that(
+        sick, 'raise ImportError("libcudart.so.12: cannot open shared object file: No such file or directory")\n'
+    )
     answer = patient.examine()
     assert answer.code == 1
     assert answer.first_cause == "runtime-lib-not-found"
@@ -96,13 +98,16 @@ def test_deepspeed_that_raises_is_not_called_missing(sick: Make) -> None:
     answer = patient.examine()
     assert answer.code == 1
     assert "no attribute xyz" in answer.document["plan"][0]["why"]
-    assert "install" not in answer.document["plan"][0]["order"].lower() or "reinstall" in answer.document["plan"][0]["order"].lower()
+    assert (
+        "install" not in answer.document["plan"][0]["order"].lower()
+        or "reinstall" in answer.document["plan"][0]["order"].lower()
+    )
 
 
 @pytest.mark.parametrize(
     "script",
     [
-        'echo "NVIDIA-SMI has failed because it couldn\'t communicate with the NVIDIA driver. Make sure that the latest '
+        "echo \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
         'NVIDIA driver is installed and running."; exit 9',
         "sleep 45",
     ],
@@ -122,7 +127,9 @@ def cuda_torch(make: Make, cuda: str) -> Sick:
     patient = make().mirror()
     version = patient.own("torch") / "version.py"
     text = version.read_text().replace("+cpu", f"+cu{cuda.replace('.', '')}")
-    text = "\n".join(f"cuda: Optional[str] = '{cuda}'" if line.startswith("cuda") else line for line in text.splitlines())
+    text = "\n".join(
+        f"cuda: Optional[str] = '{cuda}'" if line.startswith("cuda") else line for line in text.splitlines()
+    )
     patient.rewrite(version, text.encode())
     record = patient.own_record("torch")
     rows = [
@@ -146,7 +153,9 @@ def test_toolkit_of_another_major_than_torch(sick: Make, tmp_path: Path) -> None
     toolkit = tmp_path / "cuda-13.0"
     (toolkit / "bin").mkdir(parents=True)
     nvcc = toolkit / "bin" / "nvcc"
-    nvcc.write_text('#!/bin/sh\necho "nvcc: NVIDIA (R) Cuda compiler driver"\necho "Cuda compilation tools, release 13.0, V13.0.88"\n')
+    nvcc.write_text(
+        '#!/bin/sh\necho "nvcc: NVIDIA (R) Cuda compiler driver"\necho "Cuda compilation tools, release 13.0, V13.0.88"\n'
+    )
     nvcc.chmod(0o755)
     patient.env["CUDA_HOME"] = str(toolkit)
     answer = patient.examine("--purpose", "builder")

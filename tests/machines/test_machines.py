@@ -19,7 +19,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-MACHINES = sorted(p for p in (Path(__file__).parents[2] / "fixtures/machines").iterdir() if (p / "expect.toml").exists())
+MACHINES = sorted(
+    p for p in (Path(__file__).parents[2] / "fixtures/machines").iterdir() if (p / "expect.toml").exists()
+)
 
 
 def examined(folder: Path) -> tuple[Report, dict[str, Any]]:

@@ -21,6 +21,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """How a program ended. ``stdout`` and ``stderr`` are decoded with replacement and cut in the middle when huge."""
 
     ending: Literal["exited", "signalled", "timed-out", "not-started"]
+    stalled: bool = False  # timed out because it neither computed nor read for ``stall_s``
     code: int | None = None
     signal: str | None = None  # "SIGSEGV"
     stdout: str = ""
@@ -67,11 +68,13 @@ def run(
     cwd: str | None = None,
     answer: bool = False,
     keep_bytes: int = KEEP_BYTES,
+    stall_s: float | None = None,
 ) -> Ran:
     """Run ``argv`` in a process group of its own with closed stdin, for at most ``limit_s`` seconds.
 
     With ``answer`` the program gets ``--answer-fd N`` appended and what it writes to that descriptor comes back in
     ``Ran.answer``, whatever it prints. The whole group is killed when the leader ends, is interrupted or runs over.
+    With ``stall_s`` (Linux) a program that neither computes nor reads for that long is ended early: it hangs.
     """
     started = time.monotonic()
     read_end, write_end = os.pipe() if answer else (-1, -1)
@@ -103,20 +106,60 @@ def run(
     assert process.stdout is not None
     assert process.stderr is not None
     out, err = _Drain(process.stdout, keep_bytes), _Drain(process.stderr, keep_bytes)
-    timed_out = False
+    late: Literal["limit", "stall"] | None = None
     try:
-        process.wait(limit_s)
-    except subprocess.TimeoutExpired:
-        timed_out = True
+        late = _wait(process, started + limit_s, stall_s)
     finally:
         kill_group(process)
         _running.discard(process)
-    return _ended(process, timed_out, out, err, answers, time.monotonic() - started)
+    return _ended(process, late, out, err, answers, time.monotonic() - started)
+
+
+def _wait(
+    process: "subprocess.Popen[bytes]", deadline: float, stall_s: float | None
+) -> Literal["limit", "stall"] | None:
+    """Wait for the end; None when it came, else why we stopped waiting."""
+    watch = _Watch(process.pid) if stall_s is not None else None
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return "limit"
+        try:
+            process.wait(left if watch is None else min(left, 0.5))
+        except subprocess.TimeoutExpired:
+            if watch is not None and stall_s is not None and watch.idle_s() >= stall_s:
+                return "stall"
+        else:
+            return None
+
+
+class _Watch:
+    """Says how long a process has neither computed nor read. Linux only: elsewhere it never counts as idle."""
+
+    TICKS = 3  # of 10 ms: a sleeping loop that polls burns less between two looks
+    BYTES = 65536
+
+    def __init__(self, pid: int) -> None:
+        self._pid, self._ticks, self._bytes, self._since = pid, 0, 0, time.monotonic()
+
+    def idle_s(self) -> float:
+        """Seconds since the last sign of work. A process that waits in the kernel (state D: a slow disk) works."""
+        try:
+            with open(f"/proc/{self._pid}/stat", encoding="utf-8", errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()
+            with open(f"/proc/{self._pid}/io", encoding="utf-8") as file:
+                read = int(file.readline().split()[1])
+        except (OSError, ValueError, IndexError):
+            return 0.0
+        ticks = sum(int(field) for field in fields[11:15])  # own and reaped children's user and system time
+        if fields[0] == "D" or ticks - self._ticks > self.TICKS or read - self._bytes > self.BYTES:
+            self._ticks, self._bytes, self._since = ticks, read, time.monotonic()
+        return time.monotonic() - self._since
 
 
 def _ended(
     process: "subprocess.Popen[bytes]",
-    timed_out: bool,
+    late: Literal["limit", "stall"] | None,
     out: _Drain,
     err: _Drain,
     answers: _Drain | None,
@@ -128,8 +171,8 @@ def _ended(
     }
     rest = {"answer": answers.data() if answers else b"", "seconds": seconds}
     code = process.returncode
-    if timed_out:
-        return Ran(ending="timed-out", **texts, **rest)  # type: ignore[arg-type]
+    if late is not None:
+        return Ran(ending="timed-out", stalled=late == "stall", **texts, **rest)  # type: ignore[arg-type]
     if code is not None and code < 0:
         return Ran(ending="signalled", code=code, signal=signal_name(-code), **texts, **rest)  # type: ignore[arg-type]
     return Ran(ending="exited", code=code, **texts, **rest)  # type: ignore[arg-type]

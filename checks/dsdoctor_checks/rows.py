@@ -19,26 +19,30 @@ def first_match(rows: Iterable[Row], *texts: str | None) -> tuple[Row, re.Match[
     return None
 
 
-def remedy_of(row: Row, prescriber: Prescriber, verify: str | None = None, **names: str) -> Remedy:
+def remedy_of(
+    row: Row, prescriber: Prescriber, verify: str | None = None, match: re.Match[str] | None = None
+) -> Remedy:
     """The remedy that a row describes.
 
     Keys, all optional but ``order``: ``order`` (text), ``unset`` (variables), ``uninstall`` and ``pip`` (distributions, with
-    ``options``), ``system`` (Debian package names), ``type`` (commands as they stand), ``safety``, ``note``. ``{name}`` is filled in.
+    ``options``), ``system`` (Debian package names), ``type`` (commands as they stand), ``safety``, ``note``. ``{0}`` in a text
+    is the first group of ``match``.
     """
+    groups = [group or "" for group in match.groups()] if match else []
     commands: list[str] = [prescriber.unset(name) for name in row.get("unset", ())]
     commands += prescriber.system(*row["system"]) if "system" in row else ()
     if "uninstall" in row:
-        commands.append(prescriber.pip_uninstall(*(text.format(**names) for text in row["uninstall"])))
+        commands.append(prescriber.pip_uninstall(*(text.format(*groups) for text in row["uninstall"])))
     if "pip" in row:
-        wanted = [text.format(**names) for text in row["pip"]]
+        wanted = [text.format(*groups) for text in row["pip"]]
         commands.append(prescriber.pip(*wanted, options=row.get("options", "")))
-    commands += [prescriber.shell(text.format(**names)) for text in row.get("type", ())]
+    commands += [prescriber.shell(text.format(*groups)) for text in row.get("type", ())]
     return Remedy(
-        order=row["order"].format(**names),
+        order=row["order"].format(*groups),
         commands=tuple(commands),
         safety=row.get("safety", "safe" if commands else "manual"),
         verify=verify,
-        note=row["note"].format(**names) if "note" in row else None,
+        note=row["note"].format(*groups) if "note" in row else None,
     )
 
 

@@ -10,7 +10,7 @@ Family = Literal["gcc", "clang", "apple-clang", "msvc", "nvhpc", "intel", "unkno
 class Compiler(Fact, frozen=True, kw_only=True):
     command: str  # as selected: "c++", "/usr/bin/g++-12"
     path: str | None  # resolved; None: not found
-    selected_by: str  # "CXX", "CC", "CUDAHOSTCXX", "NVCC_CCBIN", "default", "PATH"
+    selected_by: str  # "CXX", "CC", "sysconfig", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS", "default", "PATH"
     family: Family = "unknown"
     version: str | None = None  # "12.2.0"
     problem: str | None = None  # first line of what went wrong when asked for its version

@@ -14,6 +14,7 @@ class DsConfig(Fact, frozen=True, kw_only=True):
     values: dict[str, Any] = {}
     places: dict[str, tuple[int, int]] = {}  # "zero_optimization.stage" -> (line, column), 1-based
     duplicates: tuple[str, ...] = ()  # dotted keys given twice
+    strict_json: bool | None = None  # False: DeepSpeed (Hjson) reads it, plain JSON readers (transformers) do not
 
     def get(self, dotted: str, default: Any = None) -> Any:
         """Value at ``a.b.c``, or ``default`` when any part is missing."""

@@ -38,6 +38,8 @@ class Gpu(Fact, frozen=True, kw_only=True):
     rows_pending: bool | None = None  # row remapping waits for a reset
     pcie_generation: int | None = None
     pcie_width: int | None = None
+    pcie_generation_max: int | None = None  # an idle GPU runs its link below this: compare only the width
+    pcie_width_max: int | None = None
     fabric_state: str | None = None  # "completed", "in-progress", "not-supported", ...
     error: str | None = None  # NVML's word when this device could not be read
 

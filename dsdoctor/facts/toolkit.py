@@ -26,6 +26,7 @@ class Toolkit(Fact, frozen=True, kw_only=True):
     clang_max: int | None = None
     architectures: tuple[str, ...] = ()  # nvcc --list-gpu-code, as "7.5", "9.0", ...
     real_path: str | None = None  # what a link such as /usr/local/cuda points to
+    from_text: bool = False  # read in pasted text: only root, nvcc and version are known, the rest was not looked at
 
 
 class Toolkits(Fact, frozen=True, kw_only=True):

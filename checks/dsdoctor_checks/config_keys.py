@@ -1,0 +1,136 @@
+"""Questions to the table of DeepSpeed's config keys, and the words that all CFG findings share."""
+
+import difflib
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import DeepSpeed, DsConfig, Evidence, Remedy, unknown
+from dsdoctor_checks.tables import table
+
+TABLE = table("ds_config_keys")
+KEYS: dict[str, dict[str, Any]] = TABLE["keys"]
+GONE: dict[str, dict[str, Any]] = TABLE["gone"]
+REFUSE = frozenset(TABLE["blocks"]["refuse"])  # blocks that stop at an unknown key (pydantic models)
+IGNORE = frozenset(TABLE["blocks"]["ignore"])
+FREE = frozenset(TABLE["blocks"]["free"])
+ALIASES = {row["also"]: key for key, row in KEYS.items() if "also" in row}
+STAGE = "zero_optimization.stage"
+_MOST_EVIDENCE = 6
+
+
+def parsed(config: DsConfig) -> DsConfig:
+    """The config, or the end of the check when its text could not be read (CFG001 tells why)."""
+    if config.problem is not None:
+        unknown(f"{config.path} could not be parsed (CFG001)")
+    return config
+
+
+def release(version: str | None) -> tuple[int, ...]:
+    """(0, 19, 8) for "0.19.8+abc"; () when not known."""
+    found = re.match(r"\d+(?:\.\d+)*", version or "")
+    return tuple(int(part) for part in found.group(0).split(".")) if found else ()
+
+
+def newer_than_table(deepspeed: DeepSpeed | None) -> bool:
+    return deepspeed is not None and release(deepspeed.version) > release(TABLE["about"]["deepspeed"])
+
+
+def shown(value: Any) -> str:
+    """A value as it stands in JSON, printable and short."""
+    try:
+        text = json.dumps(value, default=str)
+    except (ValueError, RecursionError):
+        text = str(type(value).__name__)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def plain(key: str) -> str:
+    """A key for a sentence: printable and short."""
+    text = "".join(c if c.isprintable() else "?" for c in key)
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def evidence(config: DsConfig, *keys: str) -> tuple[Evidence, ...]:
+    """Where the keys stand and what they say."""
+    return tuple(
+        Evidence(where=config.where(key), text=f"{plain(key.rpartition('.')[2])}: {shown(config.get(key))}")
+        for key in keys[:_MOST_EVIDENCE]
+        if key in config.places
+    ) or (Evidence(where=config.path, text=f"{', '.join(keys)} is not given"),)
+
+
+def remedy(config: DsConfig, order: str, note: str | None = None) -> Remedy:
+    """An edit of the file: DeepSpeed has no command for it, so the order names the place."""
+    return Remedy(
+        order=order,
+        safety="manual",
+        verify=f"dsdoctor check --config {shlex.quote(config.path)} --only CFG",
+        note=note,
+    )
+
+
+def block(config: DsConfig, name: str) -> dict[str, Any]:
+    """The object at ``name``, or an empty one."""
+    found = config.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def children(name: str) -> dict[str, str]:
+    """Key -> dotted name of all that the table lists directly in a block ("" for the top level)."""
+    start = f"{name}." if name else ""
+    every = [*KEYS, *ALIASES, *GONE]
+    return {k[len(start) :].split(".")[0]: k for k in every if k.startswith(start)}
+
+
+def blocks(config: DsConfig) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every block of the table that the config gives as an object, with its dotted name."""
+    for name in sorted(REFUSE | IGNORE):
+        if isinstance(config.get(name), dict) and name not in FREE:
+            yield name, config.get(name)
+
+
+def nearest(key: str, names: Iterator[str] | list[str]) -> str | None:
+    """The real name that ``key`` most looks like."""
+    found = difflib.get_close_matches(key.lower()[:100], list(names), n=1, cutoff=0.75)
+    return found[0] if found else None
+
+
+def home_of(key: str) -> str | None:
+    """The dotted name under which a misplaced key belongs, when there is exactly one in the usual blocks."""
+    if key in KEYS:
+        return key
+    usual = ("zero_optimization", "zero_optimization.offload_param", "zero_optimization.offload_optimizer", "aio")
+    places = [f"{name}.{key}" for name in usual if f"{name}.{key}" in KEYS]
+    return places[0] if len(places) == 1 else None
+
+
+def row(key: str) -> dict[str, Any] | None:
+    return KEYS.get(ALIASES.get(key, key))
+
+
+def on(value: Any) -> bool:
+    """True when DeepSpeed takes the value as yes."""
+    return (
+        value is True or value == 1 or (isinstance(value, str) and value.strip().lower() in ("true", "yes", "on", "1"))
+    )
+
+
+def whole(value: Any) -> int | None:
+    """The integer in a number or a text of digits; None for anything else, also for booleans and "auto"."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]{1,18}", value.strip()):
+        return int(value)
+    return int(value) if isinstance(value, int) or (isinstance(value, float) and value.is_integer()) else None
+
+
+def stage(config: DsConfig) -> int | None:
+    """The ZeRO stage; None when it is "auto" or no number (other checks speak of that)."""
+    given = config.get("zero_optimization")
+    if isinstance(given, bool):
+        return int(given)
+    value = config.get(STAGE, 0)
+    return whole(value)

@@ -1,0 +1,292 @@
+"""Rules between keys of the config, and between the config and the machine. Part of the family CFG (see config.py).
+
+Source of the rules: deepspeed 0.19.8, runtime/config.py, runtime/engine.py and runtime/zero, run and read on 2026-11-30.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import DeepSpeed, DeepSpeedLive, DsConfig, Finding, Gpus, Severity, check, not_applicable, unknown
+from dsdoctor_checks.config_keys import (
+    KEYS,
+    REFUSE,
+    STAGE,
+    TABLE,
+    block,
+    evidence,
+    newer_than_table,
+    on,
+    parsed,
+    plain,
+    release,
+    remedy,
+    shown,
+    stage,
+    whole,
+)
+
+_PARAM, _OPTIMIZER = "zero_optimization.offload_param", "zero_optimization.offload_optimizer"
+_BATCH, _MICRO, _STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
+
+
+def _device(config: DsConfig, name: str) -> str:
+    return str(block(config, name).get("device", "none")).lower()
+
+
+@check(
+    "CFG007",
+    "Offload fits the ZeRO stage",
+    causes=["offload-param-needs-stage3", "config-no-effect"],
+    severity=Severity.WARNING,
+)
+def offload_fits_the_stage(config: DsConfig) -> Iterator[Finding]:
+    """Parameters can be offloaded at stage 3 only, optimizer states from stage 1 on; below, DeepSpeed ignores the wish."""
+    level = stage(parsed(config))
+    if level is None:
+        not_applicable(f"the stage is {shown(config.get(STAGE))}, filled in by Hugging Face")
+    for name, needs, what in ((_PARAM, 3, "parameters"), (_OPTIMIZER, 1, "optimizer states")):
+        if _device(config, name) in ("cpu", "nvme") and level < needs:
+            yield Finding(
+                message=f"{name} is {_device(config, name)} and the ZeRO stage is {level}: {what} stay on the GPU, silently",
+                cause="offload-param-needs-stage3" if needs == 3 else "config-no-effect",
+                subject=name,
+                evidence=evidence(config, f"{name}.device", STAGE),
+                remedy=remedy(config, f"Set {STAGE} to {needs}, or remove {name} ({config.where(name)})"),
+            )
+
+
+@check(
+    "CFG008",
+    "NVMe offload has a path and the right stage",
+    causes=["nvme-path-missing", "config-no-effect"],
+    guards=["config", "aio"],
+)
+def nvme_has_a_path(config: DsConfig) -> Iterator[Finding]:
+    """Without nvme_path the engine dies with a TypeError on None; at stages 1 and 2 nvme is silently treated as cpu."""
+    used = [name for name in (_PARAM, _OPTIMIZER) if _device(parsed(config), name) == "nvme"]
+    if not used:
+        not_applicable("nothing is offloaded to NVMe")
+    for name in used:
+        path = f"{name}.nvme_path"
+        if not config.get(path):
+            yield Finding(
+                message=f"{name}.device is nvme and nvme_path is not given",
+                cause="nvme-path-missing",
+                subject=path,
+                evidence=evidence(config, f"{name}.device", path),
+                remedy=remedy(
+                    config, f"Set {path} to a folder on a local NVMe disk ({config.where(f'{name}.device')})"
+                ),
+            )
+        if name == _OPTIMIZER and stage(config) in (1, 2):
+            yield Finding(
+                message=f"{name}.device is nvme at stage {stage(config)}: DeepSpeed treats it as cpu, so it fills host RAM",
+                cause="config-no-effect",
+                severity=Severity.WARNING,
+                evidence=evidence(config, f"{name}.device", STAGE),
+                remedy=remedy(config, f"Set {STAGE} to 3, or the device to cpu ({config.where(f'{name}.device')})"),
+            )
+
+
+@check("CFG009", "fp16 and bf16 are not both on", causes=["fp16-bf16-both"], guards=["config"])
+def one_precision(config: DsConfig) -> Iterator[Finding]:
+    """A run has one half precision; DeepSpeed stops with an AssertionError when both are enabled."""
+    half = "bf16.enabled" if "bf16" in parsed(config).values else "bfloat16.enabled"
+    if on(config.get("fp16.enabled")) and on(config.get(half)):
+        yield Finding(
+            message=f"fp16.enabled is {shown(config.get('fp16.enabled'))} and {half} is {shown(config.get(half))}",
+            cause="fp16-bf16-both",
+            evidence=evidence(config, "fp16.enabled", half),
+            remedy=remedy(
+                config,
+                f"Keep {half} on GPUs of compute capability 8.0 and above, else fp16; set the other to false",
+            ),
+        )
+
+
+def _ranks_per_replica(config: DsConfig) -> int:
+    """How many GPUs share one copy of the data: tensor, sequence and pipeline parallel sizes."""
+    keys = "tensor_parallel.autotp_size", "sequence_parallel_size", "pipeline.stages"
+    product = 1
+    for key in keys:
+        product *= max(whole(config.get(key)) or 1, 1)
+    return product
+
+
+def _batch_problem(batch: int | None, micro: int | None, steps: int | None) -> str | None:
+    """Why no number of GPUs can satisfy batch = micro x steps x N."""
+    if batch is None and micro is None:
+        return f"neither {_BATCH} nor {_MICRO} is given"
+    if batch is None:
+        return None
+    product = (micro or 1) * (steps or 1)
+    if product > 0 and batch % product:
+        given = " x ".join(str(n) for n in (micro, steps) if n is not None)
+        return f"{_BATCH} {batch} is no multiple of {given}, so no number of GPUs fits"
+    return None
+
+
+@check("CFG010", "The batch sizes agree", causes=["batch-size-equation"], guards=["config"])
+def batch_sizes_agree(config: DsConfig, gpus: Gpus | None) -> Iterator[Finding]:
+    """train_batch_size = micro batch x accumulation steps x data-parallel ranks, else "Check batch related parameters"."""
+    given = {key: parsed(config).get(key) for key in (_BATCH, _MICRO, _STEPS)}
+    if "auto" in given.values():
+        not_applicable("a batch size is auto, filled in by Hugging Face")
+    batch, micro, steps = (whole(value) for value in given.values())
+    problem = _batch_problem(batch, micro, steps)
+    severity = Severity.ERROR
+    if not problem and batch and micro and steps and gpus and gpus.devices:
+        ranks = batch // (micro * steps) * _ranks_per_replica(config)
+        if ranks != len(gpus.devices):
+            severity = Severity.WARNING
+            problem = f"{_BATCH} {batch} = {micro} x {steps} x N needs {ranks} GPUs in all; this machine has {len(gpus.devices)}"
+    if problem:
+        yield Finding(
+            message=problem,
+            cause="batch-size-equation",
+            evidence=evidence(config, _BATCH, _MICRO, _STEPS),
+            severity=severity,
+            remedy=remedy(config, f"Give {_MICRO} and {_STEPS}, and leave {_BATCH} out: DeepSpeed computes it"),
+        )
+
+
+def _autos(value: Any, path: str = "") -> Iterator[str]:
+    """Dotted keys whose value is "auto"."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _autos(inner, f"{path}.{key}" if path else key)
+    elif value == "auto":
+        yield path
+
+
+@check(
+    "CFG011",
+    'Every "auto" has somebody who fills it in',
+    causes=["auto-without-hf", "auto-unsupported-key"],
+    severity=Severity.INFO,
+)
+def auto_is_filled(config: DsConfig) -> Iterator[Finding]:
+    """Only Hugging Face replaces "auto". DeepSpeed alone takes the default in some sections and dies in others."""
+    native, filled = TABLE["auto"]["native"], TABLE["auto"]["filled_by_hugging_face"]
+    found = [k for k in _autos(parsed(config).values) if k not in native and not k.startswith("expert_parallel.")]
+    usual = [k for k in found if k in filled]
+    if usual:
+        yield Finding(
+            message=f"{len(usual)} values are auto ({', '.join(usual[:3])}...): right with transformers or accelerate only",
+            cause="auto-without-hf",
+            evidence=evidence(config, *usual),
+            remedy=remedy(config, "Without transformers or accelerate, replace every auto by a number"),
+        )
+    for key in (k for k in found if k not in filled):
+        quiet = key.rpartition(".")[0] in REFUSE
+        effect = "DeepSpeed takes its default" if quiet else "it stays a text"
+        yield Finding(
+            message=f"{plain(key)} is auto, which neither transformers nor accelerate fill in: {effect}",
+            cause="auto-unsupported-key",
+            subject=plain(key),
+            severity=Severity.WARNING,
+            evidence=evidence(config, key),
+            remedy=remedy(config, f"Replace auto by a value ({config.where(key)})"),
+        )
+
+
+_NEEDS = {"bf16": 8, "fp16": 7}  # major compute capability: accelerator/cuda_accelerator.py; CUDA's own for bf16
+_OTHER_PRECISION = {
+    "bf16": "Use fp16 instead on GPUs of compute capability 7.x, else set bf16.enabled to false",
+    "fp16": "Set fp16.enabled to false, or use a GPU of compute capability 7.0 or above",
+}
+
+
+def _no_precision(name: str, gpus: Gpus | None, live: DeepSpeedLive | None) -> str | None:
+    """Why this machine cannot compute in ``name``, or None."""
+    for gpu in gpus.devices if gpus else ():
+        major = release(gpu.compute_capability)[:1]
+        if major and major[0] < _NEEDS[name]:
+            return f"GPU {gpu.index} ({gpu.name}) has compute capability {gpu.compute_capability}, {name} needs {_NEEDS[name]}.0"
+    if live is not None and (live.bf16 if name == "bf16" else live.fp16) is False:
+        return f"DeepSpeed's {live.accelerator or 'chosen'} accelerator says that it has no {name}"
+    return None
+
+
+@check(
+    "CFG012",
+    "The GPUs can compute in the precision of the config",
+    causes=["bf16-unsupported-gpu", "fp16-unsupported-gpu"],
+    guards=["config"],
+)
+def gpus_can_do_the_precision(config: DsConfig, gpus: Gpus | None, live: DeepSpeedLive | None) -> Iterator[Finding]:
+    """bf16 needs compute capability 8.0, fp16 7.0; DeepSpeed says "Type fp16 is not supported on your device"."""
+    wanted = [n for n in ("fp16", "bf16") if on(parsed(config).get(f"{n}.enabled"))]
+    if not wanted:
+        not_applicable("neither fp16 nor bf16 is on")
+    if gpus is None and live is None:
+        unknown("neither the GPUs nor DeepSpeed's accelerator were examined")
+    if live is None and gpus is not None and not gpus.devices:
+        not_applicable("there is no GPU here")
+    for name in wanted:
+        why = _no_precision(name, gpus, live)
+        if why:
+            yield Finding(
+                message=f"{name}.enabled is true; {why}",
+                cause=f"{name}-unsupported-gpu",
+                subject=name,
+                evidence=evidence(config, f"{name}.enabled"),
+                remedy=remedy(config, _OTHER_PRECISION[name]),
+            )
+
+
+@check("CFG014", "Optimizer and scheduler have known names", causes=["optimizer-unknown"], guards=["config"])
+def names_are_known(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[Finding]:
+    """An unknown name passes the config and fails when the engine starts: "not a supported DeepSpeed Optimizer"."""
+    names = TABLE["names"]
+    optimizer, scheduler = parsed(config).get("optimizer.type"), config.get("scheduler.type")
+    gone = [n.lower() for n in names["gone_optimizers"]]
+    was_here = deepspeed is not None and release(deepspeed.version) < release(names["gone_optimizers_since"])
+    taken = [n.lower() for n in names["optimizers"]] + (gone if was_here else [])
+    found = []
+    if isinstance(optimizer, str) and optimizer.lower() not in taken and optimizer not in names["torch_optimizers"]:
+        found.append(("optimizer.type", optimizer, names["optimizers"]))
+    if isinstance(scheduler, str) and scheduler not in (*names["schedulers"], *names["torch_schedulers"]):
+        found.append(("scheduler.type", scheduler, names["schedulers"]))
+    if found and newer_than_table(deepspeed):
+        unknown(
+            f"this DeepSpeed is newer than the table ({TABLE['about']['deepspeed']}), which lacks {plain(found[0][1])}"
+        )
+    for key, value, known in found:
+        yield Finding(
+            message=f"{key} is {shown(value)}; DeepSpeed knows {', '.join(known)}, and torch's own names",
+            cause="optimizer-unknown",
+            subject=key,
+            evidence=evidence(config, key),
+            remedy=remedy(config, f"Give {key} one of these names ({config.where(key)})"),
+        )
+
+
+def _idle(config: DsConfig) -> Iterator[tuple[str, str]]:
+    """Keys that nothing reads as the rest stands, and why."""
+    level, uses_nvme = stage(config), "nvme" in (_device(config, _PARAM), _device(config, _OPTIMIZER))
+    if "aio" in config.values and not uses_nvme and not config.get("checkpoint.writer"):
+        yield "aio", "nothing is offloaded to NVMe"
+    if level is not None and level < 3:
+        for key in block(config, "zero_optimization"):
+            if key.startswith("stage3_") and f"zero_optimization.{key}" in KEYS:
+                yield f"zero_optimization.{key}", f"the ZeRO stage is {level}"
+    if "bf16" in config.values and "bfloat16" in config.values:
+        yield "bfloat16", "bf16 is there too"
+    if whole(config.get("fp16.loss_scale", 0)):
+        for key in ("initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale"):
+            if f"fp16.{key}" in config.places:
+                yield f"fp16.{key}", "fp16.loss_scale is fixed"
+
+
+@check("CFG017", "Every setting has an effect", causes=["config-no-effect"], severity=Severity.INFO)
+def settings_have_an_effect(config: DsConfig) -> Iterator[Finding]:
+    """Settings that the rest of the config switches off do no harm, but they mislead the next reader."""
+    for key, why in _idle(parsed(config)):
+        yield Finding(
+            message=f"{key} has no effect: {why}",
+            cause="config-no-effect",
+            subject=key,
+            evidence=evidence(config, key),
+            remedy=remedy(config, f"Remove {key} ({config.where(key)})"),
+        )

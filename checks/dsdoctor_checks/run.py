@@ -1,0 +1,102 @@
+"""Checks of the smoke run: a tiny real training that must end, with a loss that falls."""
+
+import math
+from collections.abc import Iterator
+
+from dsdoctor.api import Evidence, Finding, Prescriber, Remedy, Smoke, check, unknown
+from dsdoctor_checks.rows import first_match, last_lines, remedy_of
+from dsdoctor_checks.tables import table
+
+_TABLE = "run_errors"
+_CAUSES = tuple(
+    dict.fromkeys(
+        [
+            "import-hangs", "import-crashes", "jit-lock-hang", "rc-minus-11-segfault", "stale-extension-cache",
+            *(row["cause"] for row in table(_TABLE)["error"]),
+            *(row["cause"] for row in table(_TABLE)["signal"].values()),
+        ]
+    )
+)  # fmt: skip
+_BUILDING = (
+    "(?i)building extension module|Using .*torch_extensions.*as PyTorch extensions root|Loading extension module"
+)
+_VERIFY = "dsdoctor check --smoke"
+
+
+@check("RUN001", "A tiny training run ends, and its loss falls", causes=_CAUSES, guards=["run", "import"])
+def smoke_runs(smoke: Smoke, prescriber: Prescriber) -> Iterator[Finding]:
+    """The proof that goes beyond every probe: ops are built and loaded, steps are taken, numbers are compared."""
+    if smoke.outcome == "not-reached":
+        unknown(f"the smoke run did not start: {smoke.error or 'an earlier step failed'}")
+    if smoke.outcome == "ok":
+        problem = loss_problem(smoke)
+        if problem is not None:
+            yield _finding(smoke, problem, "stale-extension-cache", _wrong_numbers())
+    elif smoke.outcome == "timed-out":
+        yield _hung(smoke, prescriber)
+    elif smoke.outcome == "signal" and smoke.signal in table(_TABLE)["signal"]:
+        row = table(_TABLE)["signal"][smoke.signal]
+        yield _finding(
+            smoke, f"was ended by {smoke.signal}: {row['means']}", row["cause"], remedy_of(row, prescriber, _VERIFY)
+        )
+    else:
+        yield _failed(smoke, prescriber)
+
+
+def loss_problem(smoke: Smoke) -> str | None:
+    """What is wrong with the losses, or None: they must be finite and, on the one fixed batch, fall."""
+    if not smoke.losses:
+        return "ended without a loss"
+    bad = next((loss for loss in smoke.losses if not math.isfinite(loss)), None)
+    if bad is not None:
+        return f"gave a loss of {bad}"
+    if len(smoke.losses) > 1 and smoke.losses[-1] >= smoke.losses[0]:
+        return f"did not learn: the loss went from {smoke.losses[0]:.4g} to {smoke.losses[-1]:.4g} on a fixed batch"
+    return None
+
+
+def _wrong_numbers() -> Remedy:
+    order = "Delete the extension cache and run again; if it stays, the GPU or its memory computes wrongly"
+    return Remedy(order=order, safety="manual", verify=_VERIFY)
+
+
+def _hung(smoke: Smoke, prescriber: Prescriber) -> Finding:
+    building = first_match([{"pattern": _BUILDING}], smoke.output_tail) is not None
+    step = smoke.last_phase or "its start"
+    after = f" after {smoke.seconds:.0f} s" if smoke.seconds else ""
+    if building:
+        order = "Look for a `lock` file in the extension cache and delete it; or give the first build more time"
+        return _finding(
+            smoke, f"did not end{after}; it was building an op in: {step}", "jit-lock-hang",
+            Remedy(order=order, safety="careful", verify=_VERIFY, note="a first build of all ops can take minutes: --smoke-limit"),
+        )  # fmt: skip
+    order = "Find out what the step waits for: another rank, a driver, a network folder"
+    return _finding(
+        smoke, f"did not end{after}; it stopped in: {step}", "import-hangs", Remedy(order=order, safety="manual")
+    )
+
+
+def _failed(smoke: Smoke, prescriber: Prescriber) -> Finding:
+    said = f"{smoke.error_type or ''}: {smoke.error or ''}".strip(": ")
+    found = first_match(table(_TABLE)["error"], said, smoke.output_tail)
+    how = {"signal": f"was ended by {smoke.signal}", "exited": f"ended with exit code {smoke.exit_code}"}
+    line = next(iter(said.splitlines()), "")[:300]
+    message = f"{how.get(smoke.outcome, 'failed')} in {smoke.last_phase or 'its start'}" + (f": {line}" if line else "")
+    if found is None:
+        remedy = Remedy(order="Read the last lines of the output", safety="manual", verify=_VERIFY)
+        return _finding(
+            smoke, message, "rc-minus-11-segfault" if smoke.outcome == "signal" else "import-crashes", remedy
+        )
+    row, match = found
+    return _finding(smoke, message, row["cause"], remedy_of(row, prescriber, _VERIFY, match))
+
+
+def _finding(smoke: Smoke, what: str, cause: str, remedy: Remedy) -> Finding:
+    tail = last_lines(smoke.output_tail, 12)
+    where = f"smoke run, recipe {smoke.recipe}"
+    return Finding(
+        message=f"the smoke run ({smoke.recipe} on {smoke.device or smoke.accelerator or 'an unknown device'}) {what}",
+        cause=cause,
+        evidence=(Evidence(where=where, text=tail),) if tail else (),
+        remedy=remedy,
+    )

@@ -1,0 +1,139 @@
+"""The report: headline, four panes, and the keys that act on what is selected."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Footer, Static, TabbedContent, TabPane
+
+from dsdoctor.model import Report
+from dsdoctor.tui.widgets.capabilities import Capabilities
+from dsdoctor.tui.widgets.facts import Facts
+from dsdoctor.tui.widgets.findings import Findings
+from dsdoctor.tui.widgets.headline import Headline
+from dsdoctor.tui.widgets.plan import Plan
+from dsdoctor.tui.widgets.text import clean, line
+
+NARROW = 72  # columns: with fewer a list and its text do not fit side by side
+
+
+class MainScreen(Screen[None]):
+    """Shows one report; another one takes its place with ``show``."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f", "filter", "Failed"),
+        Binding("slash", "search", "Search"),
+        Binding("r", "recheck", "Recheck"),
+        Binding("c", "copy", "Copy"),
+        Binding("C", "copy_all", "Copy all", show=False),
+        Binding("down", "focus_pane", show=False),  # from the tabs, which have no use for it
+        *(Binding(str(n), f"pane('tab-{n}')", show=False) for n in (1, 2, 3, 4)),
+    ]
+
+    class Recheck(Message):
+        """The user wants check ``code`` looked at again."""
+
+        def __init__(self, code: str) -> None:
+            super().__init__()
+            self.code = code
+
+    def __init__(self, report: Report, explain: Callable[[str], str | None]) -> None:
+        super().__init__()
+        self.report = report
+        self._explain = explain
+
+    def compose(self) -> ComposeResult:
+        yield Headline(id="headline")
+        with TabbedContent(initial="tab-1"):
+            with TabPane("1 Checks", id="tab-1"):
+                yield Findings(self._explain, id="findings")
+            with TabPane("2 Plan", id="tab-2"):
+                yield Plan(id="plan")
+            with TabPane("3 What can I run", id="tab-3"):
+                yield Capabilities(id="can-run")
+            with TabPane("4 Facts", id="tab-4"):
+                yield Facts(id="facts")
+        yield Static(id="note")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self.say("")
+        self.show(self.report)
+        self.pane.focus_pane()
+
+    def on_resize(self, event: events.Resize) -> None:
+        narrow = event.size.width < NARROW
+        self.set_class(narrow, "-narrow")
+        self.query_one(Footer).compact = narrow
+
+    @property
+    def pane(self) -> Findings | Plan | Capabilities | Facts:
+        """The pane that is in front."""
+        return self.panes[self.query_one(TabbedContent).active]
+
+    @property
+    def panes(self) -> dict[str, Findings | Plan | Capabilities | Facts]:
+        """Tab -> pane."""
+        return {
+            "tab-1": self.query_one(Findings),
+            "tab-2": self.query_one(Plan),
+            "tab-3": self.query_one(Capabilities),
+            "tab-4": self.query_one(Facts),
+        }
+
+    def show(self, report: Report) -> None:
+        self.report = report
+        self.query_one(Headline).show(report)
+        for pane in self.panes.values():
+            pane.show(report)
+
+    def say(self, sentence: str) -> None:
+        """One line above the footer; an empty one takes no room."""
+        note = self.query_one("#note", Static)
+        note.display = bool(sentence)
+        note.update(line(sentence, "bold"))
+
+    def action_pane(self, tab: str) -> None:
+        self.query_one(TabbedContent).active = tab
+        self.pane.focus_pane()
+
+    def action_focus_pane(self) -> None:
+        self.pane.focus_pane()
+
+    def action_filter(self) -> None:
+        self.action_pane("tab-1")
+        self.query_one(Findings).filter_failed()
+
+    def action_search(self) -> None:
+        self.action_pane("tab-1")
+        self.query_one(Findings).open_search()
+
+    def action_recheck(self) -> None:
+        code = self.pane.code()
+        if code is None:
+            self.say("Select a check first: r looks again at what it is about.")
+        else:
+            self.post_message(self.Recheck(code))
+
+    def action_copy(self) -> None:
+        self._copy(self.pane.commands())
+
+    def action_copy_all(self) -> None:
+        self._copy(self.query_one(Plan).all_commands())
+
+    def _copy(self, commands: tuple[str, ...]) -> None:
+        if not commands:
+            self.say("There is no command to copy here.")
+            return
+        self.app.copy_to_clipboard("\n".join(clean(command) for command in commands) + "\n")
+        self.say("")
+        self.notify(f"{len(commands)} command{'s' if len(commands) > 1 else ''} copied")
+
+    @on(Capabilities.Blocker)
+    def _show_blocker(self, message: Capabilities.Blocker) -> None:
+        self.action_pane("tab-1")
+        self.query_one(Findings).reveal(message.code)

@@ -1,0 +1,30 @@
+"""The first lines of the screen: outcome, platform, patient, purpose, and what the doctor is doing now."""
+
+from rich.console import Group
+from rich.text import Text
+from textual.widgets import Static
+
+from dsdoctor.model import Report
+from dsdoctor.tui.widgets.text import clean, line
+
+_OUTCOMES = {
+    "healthy": ("HEALTHY", "bold green"),
+    "warnings": ("WARNINGS", "bold yellow"),
+    "problems": ("PROBLEMS", "bold red"),
+    "incomplete": ("INCOMPLETE", "bold cyan"),
+}
+
+
+class Headline(Static):
+    """Three lines that sum a report up."""
+
+    def show(self, report: Report) -> None:
+        word, style = _OUTCOMES[report.outcome]
+        first = Text.assemble((word, style), "  ", clean(report.summary), no_wrap=True, overflow="ellipsis")
+        if report.interrupted:
+            first = Text.assemble(("INTERRUPTED ", "bold magenta"), first, no_wrap=True, overflow="ellipsis")
+        purpose = report.facts.purpose
+        guess = "guessed: " if purpose and purpose.guessed else ""
+        used = f"for {purpose.name} ({guess}{purpose.because})" if purpose else "for no known purpose"
+        platform = line(f"{report.platform.headline}; {used}")
+        self.update(Group(first, platform, line(f"Patient: {report.patient}")))

@@ -26,16 +26,6 @@ from dsdoctor_checks.config_keys import (
     shown,
     whole,
 )
-from dsdoctor_checks.config_rules import (  # noqa: F401
-    auto_is_filled,
-    batch_sizes_agree,
-    gpus_can_do_the_precision,
-    names_are_known,
-    nvme_has_a_path,
-    offload_fits_the_stage,
-    one_precision,
-    settings_have_an_effect,
-)
 
 _PLACES = "config-syntax", "config-path-not-found"
 

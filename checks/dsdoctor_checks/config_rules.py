@@ -1,4 +1,4 @@
-"""Rules between keys of the config, and between the config and the machine. Part of the family CFG (see config.py).
+"""Rules between keys of the config, and between the config and the machine. The second module of the family CFG (see config.py).
 
 Source of the rules: deepspeed 0.19.8, runtime/config.py, runtime/engine.py and runtime/zero, run and read on 2026-11-30.
 """

@@ -41,7 +41,7 @@ _SHOW = "from deepspeed.accelerator import get_accelerator; print(get_accelerato
 @check(
     "DS001",
     "DeepSpeed is installed",
-    causes=["pip-needs-torch-first", "build-isolation-hides-torch"],
+    causes=["pip-needs-torch-first"],
     guards=["import"],
 )
 def deepspeed_installed(packages: Packages, deepspeed: DeepSpeed | None, python: Python | None, toolkits: Toolkits | None,

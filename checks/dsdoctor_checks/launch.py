@@ -80,7 +80,7 @@ def ranks_complete(environment: Environment, network: Network | None, prescriber
 @check(
     "NET012",
     "Every local rank has a GPU",
-    causes=["ray-hostname-local-rank", "duplicate-gpu-nccl"],
+    causes=["ray-hostname-local-rank"],
     severity=Severity.WARNING,
 )
 def ranks_fit_gpus(environment: Environment, live: TorchLive, prescriber: Prescriber) -> Iterator[Finding]:

@@ -87,22 +87,16 @@ def aio_probe_agrees(
     op = report.op("async_io")
     if op is None or op.compatible or compilers.libaio_header is None or compilers.libaio_link is None:
         not_applicable("ds_report and the machine agree on libaio")
-    row, missing = table("deepspeed_releases")["libaio"], compilers.cc is not None and compilers.cc.path is None
-    ranged = not before(deepspeed.version, row["pgetevents_since"]) and before(
-        deepspeed.version, row["pgetevents_until"]
-    )
-    old = ranged and not missing
-    commands: tuple[str, ...]
+    missing = compilers.cc is not None and compilers.cc.path is None
+    until = table("deepspeed_releases")["libaio"]["pgetevents_until"]
+    old = not missing and _asks_pgetevents(deepspeed.version)
+    reason, order = "its test program fails for another reason", "Run the probe aloud and read the compiler's own words"
+    commands = (*(prescriber.system("gcc") if missing else ()), run_python(prescriber, _PROBE))
+    if missing:
+        reason = "there is no C compiler"
     if old:
         reason = f"DeepSpeed {deepspeed.version} asks for io_pgetevents, which libaio before 0.3.112 lacks"
-        order, commands = (
-            "Update DeepSpeed",
-            (prescriber.pip(f"deepspeed>={row['pgetevents_until']}", options="--upgrade"),),
-        )
-    else:
-        reason = "there is no C compiler" if missing else "its test program fails for another reason"
-        order = "Run the probe aloud and read the compiler's own words"
-        commands = (*(prescriber.system("gcc") if missing else ()), run_python(prescriber, _PROBE))
+        order, commands = "Update DeepSpeed", (prescriber.pip(f"deepspeed>={until}", options="--upgrade"),)
     yield Finding(
         message=f"ds_report says async_io [NO], but {compilers.libaio_header} and {compilers.libaio_link} are there: {reason}",
         cause="libaio-too-old" if old else "libaio-found-but-probe-fails",
@@ -110,6 +104,11 @@ def aio_probe_agrees(
         evidence=tuple(Evidence(where="ds_report", text=text) for text in op.warnings),
         remedy=Remedy(order=order, commands=commands),
     )
+
+
+def _asks_pgetevents(version: str) -> bool:
+    row = table("deepspeed_releases")["libaio"]
+    return not before(version, row["pgetevents_since"]) and before(version, row["pgetevents_until"])
 
 
 @check("OPS012", "CUTLASS is there for the Evoformer op", causes=["cutlass-path-missing"], severity=Severity.INFO)

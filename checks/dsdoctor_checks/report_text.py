@@ -29,12 +29,14 @@ def report_ends_well(
     report: DsReport, torch: TorchLive | None, deepspeed: DeepSpeedLive | None, prescriber: Prescriber
 ) -> Iterator[Finding]:
     """ds_report imports more than training does. It can die while `import deepspeed` works."""
-    if report.fault is None and report.fault_type is None:
+    if report.fault_type is None:
+        if report.fault is not None:
+            not_applicable("the text is no report; see OPS031")
         return
     here = report.source == _RAN_HERE
     if here and (not torch_imports(torch) or (deepspeed is not None and deepspeed.imported.outcome != "ok")):
         not_applicable("torch or DeepSpeed cannot be imported; see TORCH002 and DS002")
-    said = f"{report.fault_type or 'Error'}: {report.fault or ''}".strip().rstrip(":")
+    said = f"{report.fault_type}: {report.fault or ''}".strip().rstrip(":")
     found = first_match(table("import_errors")["error"], said)
     remedy = remedy_of(found[0], prescriber, prescriber.shell("ds_report"), found[1]) if found else None
     yield Finding(
@@ -49,11 +51,11 @@ def report_ends_well(
 @check("OPS031", "The text of ds_report is whole", causes=["ds-report-no-misread"], severity=Severity.WARNING)
 def report_complete(report: DsReport) -> Iterator[Finding]:
     """A pasted report often lacks its head or its tail. What it does not show is not known, and not fine."""
-    if report.fault is not None:
+    if report.fault_type is not None:
         not_applicable("ds_report died; see OPS030")
     if not report.ops and report.torch_version is None and report.deepspeed_version is None:
         yield Finding(
-            message=f"{report.source} holds no line of a ds_report",
+            message=f"{report.source} holds no line of a ds_report" + (f": {report.fault}" if report.fault else ""),
             cause="ds-report-no-misread",
             remedy=Remedy(order="Give the whole output of ds_report", commands=("ds_report > report.txt 2>&1",)),
         )

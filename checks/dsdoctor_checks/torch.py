@@ -42,10 +42,10 @@ def torch_imports(live: TorchLive | None) -> bool:
 def install_command(prescriber: Prescriber, gpus: Gpus | None, options: str = "") -> str:
     """pip's command for a CUDA build of torch that this machine's driver runs."""
     releases = table("torch_releases")
-    newest = releases["series"][releases["meta"]["latest"]]["cuda"].split(".")[0]  # minors of one major run on one driver
+    newest = releases["series"][releases["meta"]["latest"]]["cuda"]
     limit = gpus.driver_cuda if gpus is not None else None
     linux = prescriber.host is None or prescriber.host.system == "linux"
-    if linux and (limit is None or not before(limit, newest)):
+    if linux and (limit is None or not before(limit, newest.split(".")[0])):
         return prescriber.pip("torch", options=options)
     fits = [v for v in releases["meta"]["variants"] if limit is None or not before(limit, v)]
     variant = (fits or releases["meta"]["variants"])[-1 if fits else 0].replace(".", "")

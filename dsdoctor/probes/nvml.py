@@ -17,6 +17,7 @@ from dsdoctor.probes.system import System
 
 LIMIT_S = 8.0
 _SCRIPT = str(Path(__file__).with_name("scripts") / "nvml.py")
+_DEVICES_SHARE = 0.75  # of the limit: then the child gives up on silent devices and tells of the others
 _NO_PERMISSION, _IS_LOST = 4, 15
 _MIB = 1024 * 1024
 
@@ -37,7 +38,7 @@ def ask(system: System, limit_s: float = LIMIT_S) -> Answer:
     """NVML's answer within ``limit_s`` seconds; nvidia-smi's when NVML could not be used and the program is there."""
     if system.platform == "darwin":
         return Answer(state="not-supported", detail="macOS has no NVIDIA driver")
-    argv = [sys.executable, "-I", "-S", _SCRIPT, "--limit", f"{limit_s * 0.75:.2f}"]
+    argv = [sys.executable, "-I", "-S", _SCRIPT, "--limit", f"{limit_s * _DEVICES_SHARE:.2f}"]
     folder = _bindings()
     ran = system.run([*argv, "--pynvml", folder] if folder else argv, limit_s, answer=True)
     lines = _lines(ran.answer)
@@ -117,7 +118,8 @@ def _silence(ran: Ran, limit_s: float) -> str:
     if ran.ending == "exited" and ran.code:
         lines = ran.stderr.strip().splitlines()
         return f"the NVML process failed: {lines[-1] if lines else f'exit code {ran.code}'}"
-    return f"NVML did not answer within {limit_s:g} s"
+    waited = limit_s if ran.ending == "timed-out" else limit_s * _DEVICES_SHARE
+    return f"NVML did not answer within {waited:g} s"
 
 
 def _fields(line: dict[str, Any]) -> dict[str, Any]:

@@ -101,8 +101,14 @@ class System:
         return shutil.which(program, path=path if path is not None else self.env.get("PATH", os.defpath))
 
     def run(
-        self, argv: Sequence[str], limit_s: float = 10.0, *, env: Mapping[str, str] | None = None, answer: bool = False
+        self,
+        argv: Sequence[str],
+        limit_s: float = 10.0,
+        *,
+        env: Mapping[str, str] | None = None,
+        answer: bool = False,
+        stall_s: float | None = None,
     ) -> Ran:
-        """Run a program with this System's environment; see runner.run."""
+        """Run a program with this System's environment and working folder; see runner.run."""
         cwd = self.cwd or tempfile.gettempdir()
-        return runner.run(argv, limit_s, env=self.env if env is None else env, cwd=cwd, answer=answer)
+        return runner.run(argv, limit_s, env=self.env if env is None else env, cwd=cwd, answer=answer, stall_s=stall_s)

@@ -13,11 +13,16 @@ def render(knowledge: Knowledge) -> str:
 
 def _checks(knowledge: Knowledge) -> list[str]:
     lines = [f"## The checks ({len(knowledge.checks)})", ""]
-    families = sorted({c.family for c in knowledge.checks}, key=lambda f: (f not in FAMILIES, FAMILIES.index(f) if f in FAMILIES else 0, f))
+    families = sorted(
+        {c.family for c in knowledge.checks},
+        key=lambda f: (f not in FAMILIES, FAMILIES.index(f) if f in FAMILIES else 0, f),
+    )
     for family in families:
         mine = [c for c in knowledge.checks if c.family == family]
         lines += [f"### {family}", "", "| code | healthy state | severity | causes |", "| --- | --- | --- | --- |"]
-        lines += [f"| {c.code} | {c.title} | {c.severity.value} | {', '.join(f'`{s}`' for s in c.causes)} |" for c in mine]
+        lines += [
+            f"| {c.code} | {c.title} | {c.severity.value} | {', '.join(f'`{s}`' for s in c.causes)} |" for c in mine
+        ]
         lines.append("")
     return lines
 

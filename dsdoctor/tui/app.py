@@ -63,7 +63,7 @@ class DoctorApp(App[int]):
         super().__init__()
         self._request = request
         self._examine = examine or examination.examine
-        self._recheck = recheck or (lambda report, code: examination.recheck(report, code, request))
+        self._recheck = recheck or (lambda report, code: examination.recheck(report, code, request, self._watch))
         self._explain = explain or _rationale
         self._job: Job | None = None
         self._failure = 0  # exit code of an examination that failed
@@ -96,6 +96,10 @@ class DoctorApp(App[int]):
         self._job = job
         self.refresh_bindings()
         job.start()
+
+    def _watch(self, event: Event) -> None:
+        if self._job is not None:
+            self._job.observe(event)
 
     def on_doctor_app_seen(self, message: Seen) -> None:
         for screen in self.screen_stack:

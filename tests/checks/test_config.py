@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dsdoctor_checks import config as family
+from dsdoctor_checks import config as by_itself
+from dsdoctor_checks import config_rules
 
 from dsdoctor.facts import DeepSpeed, DeepSpeedLive, DsConfig, Fact, Gpu, Gpus, Import, Unavailable
 from dsdoctor.model import Check, Finding, Severity, Status, Verdict
@@ -14,7 +15,7 @@ from dsdoctor.registry import checks_of
 from dsdoctor.testing import machine, verdict
 
 CONFIGS = Path(__file__).parents[2] / "fixtures" / "configs"
-CHECKS: dict[str, Check] = {check.code: check for check in checks_of(family)}
+CHECKS: dict[str, Check] = {check.code: check for check in checks_of(by_itself) + checks_of(config_rules)}
 NOW = DeepSpeed(version="0.19.8", path="/opt/venv/lib/python3.11/site-packages/deepspeed")
 OLD = DeepSpeed(version="0.16.9", path="/opt/venv/lib/python3.11/site-packages/deepspeed")
 FUTURE = DeepSpeed(version="0.30.0", path="/opt/venv/lib/python3.11/site-packages/deepspeed")

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from dsdoctor_checks import python as family
 
+from dsdoctor import healthy as h
 from dsdoctor.facts import Damage, DeepSpeed, Distribution, DsConfig, Environment, Host, Packages, Python, Shadow, Torch
-from dsdoctor.model import Severity, Status, Verdict
+from dsdoctor.model import Check, Severity, Status, Verdict
+from dsdoctor.registry import checks_of
 from dsdoctor.testing import machine, verdict
 
 HOST = Host(system="linux", kernel="6.1", machine="x86_64", package_manager="apt")
@@ -58,7 +60,7 @@ def test_a_cut_library_names_file_sizes_and_the_exact_reinstall() -> None:
     cut = Damage(
         distribution="torch", file="torch/lib/libtorch_cpu.so", kind="size", expected_bytes=4_000, actual_bytes=1_024
     )
-    sick = msgspec_replace(packages(torch="2.13.0"), damaged=(cut,), integrity_checked=("torch",))
+    sick = bent(packages(torch="2.13.0"), damaged=(cut,), integrity_checked=("torch",))
     finding = only(verdict(family.files_whole, machine(sick, env_python(), HOST)))
     assert "torch/lib/libtorch_cpu.so" in finding.message
     assert "1,024" in finding.message
@@ -73,7 +75,7 @@ def test_files_that_nobody_compared_are_not_called_whole() -> None:
 
 
 def test_two_versions_side_by_side_and_the_rest_of_a_broken_pip() -> None:
-    sick = msgspec_replace(packages(torch="2.13.0"), duplicates={"torch": ("2.12.0", "2.13.0")}, leftovers=("~orch",))
+    sick = bent(packages(torch="2.13.0"), duplicates={"torch": ("2.12.0", "2.13.0")}, leftovers=("~orch",))
     found = verdict(family.installed_once, machine(sick, env_python(), HOST))
     assert found.status is Status.FAILED
     assert "2.12.0, 2.13.0" in found.findings[0].message
@@ -81,7 +83,7 @@ def test_two_versions_side_by_side_and_the_rest_of_a_broken_pip() -> None:
 
 
 def test_a_script_called_deepspeed_is_named() -> None:
-    sick = msgspec_replace(packages(), shadows=(Shadow(module="deepspeed", path="/home/me/deepspeed.py"),))
+    sick = bent(packages(), shadows=(Shadow(module="deepspeed", path="/home/me/deepspeed.py"),))
     finding = only(verdict(family.nothing_shadowed, machine(sick)))
     assert "/home/me/deepspeed.py" in finding.message
     assert finding.cause == "local-file-shadows-deepspeed"
@@ -164,5 +166,11 @@ def test_conda_and_venv_at_once() -> None:
     assert "/env" in finding.message
 
 
-def msgspec_replace(facts: Packages, **changes: Any) -> Packages:
+def bent(facts: Packages, **changes: Any) -> Packages:
     return Packages(distributions=facts.distributions, **changes)
+
+
+@pytest.mark.parametrize("check", checks_of(family), ids=lambda c: c.code)
+def test_a_healthy_machine_is_quiet(check: Check) -> None:
+    found = verdict(check, h.healthy())
+    assert found.status in (Status.PASSED, Status.NOT_APPLICABLE), (found.status, found.reason, found.findings)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from dsdoctor_checks import torch as family
 
+from dsdoctor import healthy as h
 from dsdoctor.facts import (
     DeepSpeed,
     Distribution,
@@ -19,7 +20,8 @@ from dsdoctor.facts import (
     Torch,
     TorchLive,
 )
-from dsdoctor.model import Status, Verdict
+from dsdoctor.model import Check, Status, Verdict
+from dsdoctor.registry import checks_of
 from dsdoctor.testing import machine, verdict
 
 HOST = Host(system="linux", kernel="6.1", machine="x86_64", package_manager="apt", is_root=True)
@@ -206,3 +208,9 @@ def test_torch_and_the_driver_count_differently() -> None:
     assert "8" in finding.message
     chosen = Environment(variables={"CUDA_VISIBLE_DEVICES": "0"})
     assert verdict(family.counts_agree, machine(live, eight, chosen, HOST)).status is Status.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("check", checks_of(family), ids=lambda c: c.code)
+def test_a_healthy_machine_is_quiet(check: Check) -> None:
+    found = verdict(check, h.healthy())
+    assert found.status in (Status.PASSED, Status.NOT_APPLICABLE), (found.status, found.reason, found.findings)

@@ -52,10 +52,10 @@ def touch(path: Path, data: bytes = b"") -> Path:
     return path
 
 
-def patient(prefix: Path, **fields: str) -> Python:
+def patient(prefix: Path) -> Python:
     return Python(
         executable=f"{prefix}/bin/python", chosen_because="--python", version="3.11.7", prefix=str(prefix),
-        base_prefix=str(prefix), scripts_dir=f"{prefix}/bin", **fields,
+        base_prefix=str(prefix), scripts_dir=f"{prefix}/bin",
     )  # fmt: skip
 
 
@@ -118,7 +118,9 @@ def test_variables_choose(machine: Machine) -> None:
 def test_nvccs_host_compiler_in_its_own_order(machine: Machine, variables: dict[str, str], by: str) -> None:
     program(machine.bin / "gcc")
     program(machine.bin / "other", GCC12.replace("12.2.0", "9.5.0"))
-    host = machine.examine(**{name: value.format(machine.bin) for name, value in variables.items()}).nvcc_host
+    host = machine.examine(
+        None, 5.0, **{name: value.format(machine.bin) for name, value in variables.items()}
+    ).nvcc_host
     assert host is not None
     assert (host.path, host.selected_by, host.version) == (str(machine.bin / "other"), by, "9.5.0")
 

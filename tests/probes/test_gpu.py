@@ -124,8 +124,8 @@ def test_a_gpu_that_hangs_costs_only_itself(examine: Probe) -> None:
     assert found.nvml == "error"
     assert found.driver_version == "550.54.14"
     assert found.devices[0].total_bytes == found.devices[1].total_bytes == 80 * 2**30
-    assert found.nvml_detail == "GPU 2: NVML did not answer within 2 s"
-    assert found.devices[2].error == "NVML did not answer within 2 s"
+    assert found.nvml_detail == "GPU 2: NVML did not answer within 1.5 s"
+    assert found.devices[2].error == "NVML did not answer within 1.5 s"
 
 
 def test_a_driver_that_hangs_leaves_the_files(examine: Probe, tmp_path: Path) -> None:

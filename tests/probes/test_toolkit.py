@@ -175,7 +175,9 @@ def test_one_folder_under_two_names_is_listed_once_and_asked_once(tmp_path: Path
 def test_usr_local_is_the_last_resort(tmp_path: Path) -> None:
     full_toolkit(tmp_path / "usr/local/cuda-12.4", version="12.4")
     (tmp_path / "usr/local/cuda").symlink_to("cuda-12.4")
-    found = toolkit.probe(System({"PATH": "/usr/bin:/bin"}, root=tmp_path, cwd=str(tmp_path), platform="linux"), None, None)
+    found = toolkit.probe(
+        System({"PATH": "/usr/bin:/bin"}, root=tmp_path, cwd=str(tmp_path), platform="linux"), None, None
+    )
     assert (found.chosen, found.chosen_by) == ("/usr/local/cuda", "/usr/local/cuda")
     assert [(kit.root, kit.version) for kit in found.found] == [("/usr/local/cuda", "12.4")]
 

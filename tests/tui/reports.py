@@ -137,9 +137,7 @@ def sick() -> Report:
 
 
 def _cause(slug: str, title: str, code: str) -> Cause:
-    return Cause(
-        cause=slug, title=title, layer="toolkit", severity=Severity.ERROR, codes=(code,), proof=Proof.DECLARED
-    )
+    return Cause(cause=slug, title=title, layer="toolkit", severity=Severity.ERROR, codes=(code,), proof=Proof.DECLARED)
 
 
 def unknown_heavy() -> Report:
@@ -170,7 +168,9 @@ def markup() -> Report:
         cause="disk-[bold]full",
         subject="[/]",
         evidence=(Evidence(where="df [/tmp]", text="[100%]\x07 \u202eused"),),
-        remedy=Remedy(order="Remove [old] files", commands=("rm -r '/tmp/[old]'\x1b]52;c;ZXZpbA==\x07",), verify="df [/tmp]"),
+        remedy=Remedy(
+            order="Remove [old] files", commands=("rm -r '/tmp/[old]'\x1b]52;c;ZXZpbA==\x07",), verify="df [/tmp]"
+        ),
     )
     verdict = failed("MEM001", "the folder [/tmp] has room", finding)
     step = Step(number=1, cause="disk-[bold]full", order="Remove [old] files", why=finding.message,

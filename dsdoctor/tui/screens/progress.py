@@ -57,7 +57,7 @@ class ProgressScreen(Screen[None]):
 def _line(row: Row, spin: str) -> Text:
     sign, style = (spin, "bold") if row.outcome is None else (" ", "green" if row.outcome == "ok" else "yellow")
     outcome = "at work" if row.outcome is None else "done" if row.outcome == "ok" else row.outcome
-    what = f"{row.name}: {row.title}" + (f" ({row.detail})" if row.detail else "")
+    what = f"{row.name}: {row.detail or row.title}"
     text = Text.assemble(f"{sign} ", (outcome.ljust(12), style), f" {row.seconds:6.1f} s  ", clean(what))
     text.no_wrap, text.overflow = True, "ellipsis"
     return text

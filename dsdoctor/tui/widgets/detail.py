@@ -16,7 +16,7 @@ _BLANK = Text("")
 def check_detail(report: Report, verdict: Verdict, rationale: str | None) -> Iterator[RenderableType]:
     """One check: title, status, reason, findings with evidence, cause and remedy, and why it matters."""
     yield Text.assemble((verdict.code, "bold"), "  ", state(word(verdict)))
-    yield labelled("Healthy is" if verdict.findings else "Question", verdict.title)
+    yield say(verdict.title) if verdict.status is Status.PASSED else labelled("Healthy is", verdict.title)
     if verdict.ignored is not None:
         yield labelled("Ignored because", verdict.ignored)
     if verdict.reason:

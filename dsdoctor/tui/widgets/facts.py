@@ -1,4 +1,4 @@
-"""Pane 4: every fact of the snapshot, as a tree that is filled where it is opened."""
+"""Pane 4: every fact of the snapshot, as a tree that is filled where it is opened; below it a long value in full."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,13 +7,13 @@ from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.widgets import Tree
+from textual.widgets import Static, Tree
 from textual.widgets.tree import TreeNode
 
 from dsdoctor.facts import Fact, Unavailable
 from dsdoctor.facts.snapshot import SECTIONS
 from dsdoctor.model import Report
-from dsdoctor.tui.widgets.text import line
+from dsdoctor.tui.widgets.text import line, say
 
 _NAMES = ("name", "code", "path", "command", "index")  # fields by which an item of a list is known
 
@@ -29,6 +29,7 @@ class Facts(Vertical):
         tree.show_root = False
         tree.guide_depth = 2
         yield tree
+        yield Static(id="fact")
 
     @property
     def tree_(self) -> Tree[Any]:
@@ -57,6 +58,11 @@ class Facts(Vertical):
             else:
                 root.add(Text(name, style="bold"), data=section)
         root.expand()
+        self.call_after_refresh(self.tree_.move_cursor, root.children[0])
+
+    @on(Tree.NodeHighlighted)
+    def _read(self, event: Tree.NodeHighlighted[Any]) -> None:
+        self.query_one("#fact", Static).update(say(str(event.node.label)))
 
     @on(Tree.NodeExpanded)
     def _fill(self, event: Tree.NodeExpanded[Any]) -> None:

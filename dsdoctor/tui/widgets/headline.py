@@ -24,7 +24,7 @@ class Headline(Static):
         if report.interrupted:
             first = Text.assemble(("INTERRUPTED ", "bold magenta"), first, no_wrap=True, overflow="ellipsis")
         purpose = report.facts.purpose
-        guess = "guessed: " if purpose and purpose.guessed else ""
-        used = f"for {purpose.name} ({guess}{purpose.because})" if purpose else "for no known purpose"
-        platform = line(f"{report.platform.headline}; {used}")
+        guessed = " (guessed)" if purpose and purpose.guessed else ""
+        used = f"Purpose: {purpose.name}{guessed}" if purpose else "Purpose: not known"
+        platform = line(f"{used}; {report.platform.headline}")
         self.update(Group(first, platform, line(f"Patient: {report.patient}")))

@@ -1,0 +1,22 @@
+"""`dsdoctor explain`."""
+
+import sys
+
+import click
+
+from dsdoctor.cli.guard import guarded
+
+
+@click.command("explain")
+@click.argument("name")
+def command(name: str) -> None:
+    """Say what a check (CODE) or a cause (slug) is about, why it matters and what mends it."""
+    sys.exit(guarded(lambda: _explain(name)))
+
+
+def _explain(name: str) -> int:
+    from dsdoctor.examination import load_knowledge
+    from dsdoctor.render.explanation import explain
+
+    click.echo(explain(load_knowledge(), name))
+    return 0

@@ -1,0 +1,68 @@
+"""Options that several commands share, and how they become a Request."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from dsdoctor.request import Request
+
+F = TypeVar("F", bound=Callable[..., Any])
+PURPOSES = ("auto", "ci-cpu", "builder", "single-gpu", "multi-gpu", "multi-node", "offload-nvme")
+
+EXAMINATION = (
+    click.option("--python", metavar="PATH", help="Examine this interpreter or environment folder."),
+    click.option("--static", is_flag=True, help="Read files only: import nothing, run nothing of the patient's."),
+    click.option("--smoke", is_flag=True, help="Also train a tiny ZeRO-2 model."),
+    click.option("--config", metavar="FILE", help="Also judge this ds_config.json."),
+    click.option("--nvme", metavar="PATH", help="Judge this folder as a place for NVMe offload."),
+    click.option("--hostfile", metavar="FILE", help="DeepSpeed's hostfile, for several nodes."),
+    click.option("--purpose", type=click.Choice(PURPOSES), help="What the machine is for (guessed by default)."),
+    click.option("--snapshot", metavar="FILE", help="Judge a recorded machine instead of this one."),
+    click.option("--ds-report", metavar="FILE", help="Judge a pasted ds_report ('-' reads standard input)."),
+    click.option("--limit", "limit_s", type=click.FloatRange(1), default=60.0, help="Seconds for importing (60)."),
+    click.option("--only", multiple=True, metavar="CODE,FAMILY", help="Only these checks."),
+    click.option("--skip", multiple=True, metavar="CODE,FAMILY", help="All but these checks."),
+)
+
+
+def examination_options(function: F) -> F:
+    """Add the options that say what to examine."""
+    for option in reversed(EXAMINATION):
+        function = option(function)
+    return function
+
+
+def request(values: dict[str, Any]) -> "Request":
+    """A Request from the shared options, over the project's settings. Raises SettingsError and ExaminationError."""
+    from dsdoctor.examination import ExaminationError
+    from dsdoctor.request import Request
+    from dsdoctor.settings import load_settings
+
+    if values["static"] and values["smoke"]:
+        raise ExaminationError("--static and --smoke contradict each other")
+    try:
+        start = Path.cwd()
+    except OSError:
+        start = Path("/")
+    settings = load_settings(start)
+    lists = {
+        name: tuple(p.strip() for v in values[name] for p in v.split(",") if p.strip()) for name in ("only", "skip")
+    }
+    return Request(
+        python=values["python"] or settings.python,
+        static=values["static"],
+        smoke=values["smoke"],
+        only=lists["only"],
+        skip=lists["skip"],
+        config=values["config"],
+        nvme=values["nvme"],
+        hostfile=values["hostfile"],
+        purpose=None if values["purpose"] == "auto" else values["purpose"],
+        snapshot=values["snapshot"],
+        ds_report=values["ds_report"],
+        limit_s=values["limit_s"],
+        settings=settings,
+    )

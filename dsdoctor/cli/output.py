@@ -1,0 +1,72 @@
+"""Where a report goes and how wide, coloured and fancy it may be there."""
+
+import getpass
+import os
+import shutil
+import socket
+import sys
+from pathlib import Path
+
+import msgspec
+
+from dsdoctor.examination import ExaminationError
+from dsdoctor.facts import Snapshot
+from dsdoctor.model import Report
+from dsdoctor.redact import redact
+from dsdoctor.render import renderer
+
+
+def render(report: Report, form: str, verbosity: int, *, to_file: bool) -> str:
+    """The report in a format; text adapts to the terminal that will show it."""
+    if form != "text":
+        return renderer(form)(msgspec.structs.replace(report, facts=redacted(report.facts)))
+    from dsdoctor.render import text
+
+    terminal = not to_file and sys.stdout.isatty()
+    width = shutil.get_terminal_size((80, 24)).columns if terminal else int(os.environ.get("COLUMNS") or 100)
+    return text.render(
+        report,
+        width=min(width, 120),
+        color=_colour(terminal),
+        unicode=to_file or _takes(sys.stdout.encoding, "\u2022"),
+        verbosity=verbosity,
+    )
+
+
+def write(document: str, output: str | None) -> None:
+    """To a file, or to stdout. Raises ExaminationError when the file cannot be written."""
+    if output and output != "-":
+        try:
+            Path(output).write_text(document, "utf-8")
+        except OSError as error:
+            raise ExaminationError(f"{output} cannot be written: {error.strerror or error}") from None
+        return
+    sys.stdout.write(document)
+    sys.stdout.flush()
+
+
+def redacted(snapshot: Snapshot) -> Snapshot:
+    """``snapshot`` without this user's and this machine's names and secrets. A recorded machine stays as it is."""
+    if snapshot.origin != "this machine":
+        return snapshot
+    try:
+        user: str | None = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        user = None
+    return redact(snapshot, os.path.expanduser("~"), user, socket.gethostname())
+
+
+def _colour(terminal: bool) -> bool:
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE", "0") != "0":
+        return True
+    return terminal and os.environ.get("TERM") != "dumb"
+
+
+def _takes(encoding: str | None, character: str) -> bool:
+    try:
+        character.encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

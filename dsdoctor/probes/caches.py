@@ -1,0 +1,135 @@
+"""Where torch keeps JIT-built extensions and Triton its kernels, and what lies there."""
+
+import os
+import re
+import time
+
+from dsdoctor.facts import CachedOp, CacheFolder, Caches, Python, Torch
+from dsdoctor.probes.mounts import NETWORK, mount_of
+from dsdoctor.probes.system import System
+
+_TORCH_INCLUDE = re.compile(r"-isystem (\S+?/torch)/include(?:\s|$)")
+_NVCC = re.compile(r"^nvcc = (\S+)", re.MULTILINE)
+KEPT_OPS = 100
+
+
+def probe(system: System, python: Python | None, torch: Torch | None) -> Caches:
+    """The folders as torch.utils.cpp_extension and Triton would choose them, and the ops in the former."""
+    extensions = _extensions(system, python, torch)
+    return Caches(
+        extensions=extensions,
+        ops=tuple(_ops(system, extensions.path)) if extensions else (),
+        triton=_triton(system),
+    )
+
+
+def _extensions(system: System, python: Python | None, torch: Torch | None) -> CacheFolder | None:
+    """torch/utils/cpp_extension.py _get_build_directory (2.13): the variable as given, else a folder per Python and CUDA."""
+    root = system.env.get("TORCH_EXTENSIONS_DIR")
+    if root:
+        return _folder(system, root, "TORCH_EXTENSIONS_DIR")
+    home, because = _cache_home(system)
+    if home is None or python is None or torch is None:
+        return None
+    version = "".join(python.version.split(".")[:2])
+    accelerator = f"cu{torch.cuda.replace('.', '')}" if torch.cuda else "xpu" if torch.xpu else "cpu"
+    return _folder(system, os.path.join(home, "torch_extensions", f"py{version}_{accelerator}"), because)
+
+
+def _cache_home(system: System) -> tuple[str | None, str]:
+    if system.env.get("XDG_CACHE_HOME"):
+        return system.env["XDG_CACHE_HOME"], "XDG_CACHE_HOME"
+    if system.platform == "win32":
+        return system.env.get("LOCALAPPDATA"), "default"
+    home = system.env.get("HOME")
+    if not home:
+        return None, "default"
+    parts = (home, "Library", "Caches") if system.platform == "darwin" else (home, ".cache")
+    return os.path.join(*parts), "default"
+
+
+def _triton(system: System) -> CacheFolder | None:
+    """triton/knobs.py: TRITON_CACHE_DIR, else TRITON_HOME/.triton/cache, else ~/.triton/cache."""
+    if system.env.get("TRITON_CACHE_DIR"):
+        return _folder(system, system.env["TRITON_CACHE_DIR"], "TRITON_CACHE_DIR")
+    for name in ("TRITON_HOME", "HOME"):
+        if system.env.get(name):
+            return _folder(
+                system, os.path.join(system.env[name], ".triton"), name if name == "TRITON_HOME" else "default"
+            )
+    return None
+
+
+def _folder(system: System, path: str, because: str) -> CacheFolder:
+    existing = path
+    while existing and not system.exists(existing) and os.path.dirname(existing) != existing:
+        existing = os.path.dirname(existing)
+    owner = _owner(system, existing)
+    mount = mount_of(system, os.path.realpath(existing)) if system.linux and existing else None
+    mine = os.geteuid() if hasattr(os, "geteuid") else None
+    return CacheFolder(
+        path=path,
+        because=because,
+        exists=system.is_dir(path),
+        writable=os.access(system.path(existing), os.W_OK | os.X_OK) if existing else None,
+        owner_uid=owner,
+        foreign_owner=system.is_dir(path) and None not in (owner, mine) and owner != mine and mine != 0,
+        filesystem=mount.filesystem if mount else None,
+        network=bool(mount and mount.filesystem in NETWORK),
+    )
+
+
+def _owner(system: System, path: str) -> int | None:
+    try:
+        return os.stat(system.path(path)).st_uid
+    except OSError:
+        return None
+
+
+def _ops(system: System, root: str) -> list[CachedOp]:
+    found: list[CachedOp] = []
+    busy: set[str] | None = None
+    for name in system.names(root)[:KEPT_OPS]:
+        folder = os.path.join(root, name)
+        inside = system.names(folder)
+        if not {"build.ninja", "lock"} & set(inside) and not any(n.endswith(".so") for n in inside):
+            continue
+        ninja = system.read(os.path.join(folder, "build.ninja"), 65536) or ""
+        torch_path, nvcc = _TORCH_INCLUDE.search(ninja), _NVCC.search(ninja)
+        age = _age(system, os.path.join(folder, "lock")) if "lock" in inside else None
+        if age is not None and busy is None:
+            busy = _busy_folders(system)
+        shared = next((n for n in inside if n.endswith((".so", ".pyd"))), None)
+        found.append(
+            CachedOp(
+                name=name,
+                path=folder,
+                shared_object=os.path.join(folder, shared) if shared else None,
+                torch_path=torch_path.group(1) if torch_path else None,
+                nvcc=nvcc.group(1) if nvcc else None,
+                lock_age_s=age,
+                lock_builder_alive=None if age is None or busy is None else folder in busy,
+            )
+        )
+    return found
+
+
+def _age(system: System, path: str) -> float | None:
+    try:
+        return max(0.0, round(time.time() - os.stat(system.path(path)).st_mtime, 1))
+    except OSError:
+        return None
+
+
+def _busy_folders(system: System) -> set[str] | None:
+    """Working folders of live processes: ninja works in the folder of the op that it builds. None where /proc is closed."""
+    if not system.linux or not system.real:
+        return None
+    folders: set[str] = set()
+    for pid in system.names("/proc"):
+        if pid.isdigit():
+            try:
+                folders.add(os.readlink(f"/proc/{pid}/cwd"))
+            except OSError:
+                continue
+    return folders

@@ -1,0 +1,136 @@
+"""The live probe: one child in the patient imports torch and DeepSpeed and runs ds_report, step by step."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from dsdoctor.facts import DeepSpeedLive, DsReport, Import, Python, TorchLive, Unavailable
+from dsdoctor.probes.python import SCRIPTS
+from dsdoctor.probes.runner import Ran
+from dsdoctor.probes.system import System
+from dsdoctor.readers import ds_report
+
+STALL_S = 6.0  # neither CPU time nor bytes read for so long: it hangs (see runner.run)
+TAIL_LINES = 15
+_NOT_REACHED = Import(outcome="not-reached")
+_TORCH_FIELDS = frozenset(TorchLive.__struct_fields__) - {"imported", "cpp_extension", "matmul"}
+_DEEPSPEED_FIELDS = frozenset(DeepSpeedLive.__struct_fields__) - {"imported"}
+
+
+class Live(msgspec.Struct, frozen=True):
+    """What one child told."""
+
+    torch_live: TorchLive
+    deepspeed_live: DeepSpeedLive
+    ds_report: DsReport | Unavailable
+
+
+def probe(system: System, python: Python, limit_s: float) -> Live:
+    """Run the live script, at most ``limit_s`` seconds. What came before a crash or a hang is kept."""
+    env = {**system.env, "PYTHONUNBUFFERED": "1"}
+    ran = system.run([python.executable, str(SCRIPTS / "live.py")], limit_s, env=env, answer=True, stall_s=STALL_S)
+    steps, last = _steps(ran)
+    torch_step = _outcome("import torch", steps, last, ran)
+    return Live(
+        _torch(torch_step, steps, last, ran), _deepspeed(torch_step, steps, last, ran), _report(steps, last, ran)
+    )
+
+
+def _steps(ran: Ran) -> tuple[dict[str, dict[str, Any]], str | None]:
+    """Finished steps by name, and the step during which the child ended (None: it came to its end)."""
+    finished: dict[str, dict[str, Any]] = {}
+    current: str | None = None
+    for line in ran.answer.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue  # cut off in the middle of a line
+        if "begin" in entry:
+            current = entry["begin"]
+        elif "end" in entry:
+            finished[entry["end"]] = entry
+            current = None
+    if not finished and current is None and "all" not in finished:
+        current = "import torch"  # it did not even come to the first step
+    return finished, current
+
+
+def _outcome(name: str, steps: dict[str, dict[str, Any]], last: str | None, ran: Ran) -> Import:
+    """How step ``name`` ended."""
+    done = steps.get(name)
+    if done is not None:
+        if done.get("error_type") is None:
+            return Import(outcome="ok", seconds=done.get("seconds"))
+        fields = {key: done.get(key) for key in ("seconds", "error_type", "error", "traceback")}
+        return Import(outcome="error", during=name, **fields)
+    if last != name:
+        return _NOT_REACHED
+    tail = "\n".join(ran.stderr.splitlines()[-TAIL_LINES:]) or None
+    if ran.ending == "timed-out":
+        how = "it neither computed nor read anything" if ran.stalled else "it was still working"
+        return Import(outcome="timed-out", seconds=ran.seconds, during=name, error=how, traceback=tail)
+    if ran.ending == "signalled":
+        return Import(outcome="signal", signal=ran.signal, during=name, seconds=ran.seconds, traceback=tail)
+    if ran.ending == "not-started":
+        return Import(outcome="error", error_type="OSError", error=ran.problem, during=name)
+    return Import(outcome="exited", exit_code=ran.code, during=name, seconds=ran.seconds, traceback=tail)
+
+
+def _torch(imported: Import, steps: dict[str, dict[str, Any]], last: str | None, ran: Ran) -> TorchLive:
+    values = _values(steps, "import torch") | _values(steps, "start CUDA")
+    cuda = _outcome("start CUDA", steps, last, ran)
+    if imported.outcome == "ok" and cuda.outcome not in ("ok", "not-reached"):
+        values["cuda_error"] = _sentence("starting CUDA", cuda)
+        values["cuda_available"] = False
+    matmul = _outcome("run on the GPU", steps, last, ran)
+    extension = _values(steps, "import torch.utils.cpp_extension")
+    known = {key: value for key, value in {**values, **extension}.items() if key in _TORCH_FIELDS}
+    return msgspec.convert(
+        {
+            **known,
+            "imported": msgspec.to_builtins(imported),
+            "cpp_extension": msgspec.to_builtins(_outcome("import torch.utils.cpp_extension", steps, last, ran)),
+            "matmul": None if matmul.outcome == "not-reached" else msgspec.to_builtins(matmul),
+        },
+        TorchLive,
+    )
+
+
+def _deepspeed(torch: Import, steps: dict[str, dict[str, Any]], last: str | None, ran: Ran) -> DeepSpeedLive:
+    values = {k: v for k, v in _values(steps, "import deepspeed").items() if k in _DEEPSPEED_FIELDS}
+    imported = _outcome("import deepspeed", steps, last, ran) if torch.outcome == "ok" else _NOT_REACHED
+    return msgspec.convert({**values, "imported": msgspec.to_builtins(imported)}, DeepSpeedLive)
+
+
+def _report(steps: dict[str, dict[str, Any]], last: str | None, ran: Ran) -> DsReport | Unavailable:
+    done = steps.get("ds_report")
+    if done is not None and done.get("value"):
+        report = ds_report.parse(str(done["value"]["text"]), "ran in the patient")
+        return msgspec.structs.replace(report, seconds=done.get("seconds"))
+    if done is not None:
+        return Unavailable(
+            kind="failed", detail=f"ds_report could not be run: {done.get('error_type')}: {done.get('error')}"
+        )
+    if last == "ds_report":
+        return Unavailable(
+            kind="timed-out" if ran.ending == "timed-out" else "failed",
+            detail=_sentence("ds_report", _outcome("ds_report", steps, last, ran)),
+        )
+    return Unavailable(kind="depends", detail="ds_report needs torch and DeepSpeed to be importable")
+
+
+def _values(steps: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
+    value = steps.get(name, {}).get("value")
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def _sentence(what: str, ended: Import) -> str:
+    """One sentence on how ``what`` ended."""
+    if ended.outcome == "signal":
+        return f"{what} died of {ended.signal}"
+    if ended.outcome == "timed-out":
+        return f"{what} gave no answer within {ended.seconds or 0:.0f} s"
+    if ended.outcome == "exited":
+        return f"{what} ended the process with exit code {ended.exit_code}"
+    return f"{what} raised {ended.error_type}: {ended.error}"

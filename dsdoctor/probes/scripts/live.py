@@ -1,0 +1,204 @@
+"""Runs in the patient: import torch, ask it, import deepspeed, ask it, run ds_report. One JSON line per step.
+
+``{"begin": NAME}`` goes out before each step that may crash or hang, so that whoever reads knows where it stopped.
+Stdlib only, Python 3.8.
+"""
+
+import faulthandler
+import importlib
+import json
+import os
+import sys
+import time
+import traceback
+import warnings
+
+LIMIT = 2000  # characters of a message
+
+
+def open_answer():
+    descriptor = int(sys.argv[sys.argv.index("--answer-fd") + 1])
+    if os.name == "nt":
+        import msvcrt
+
+        descriptor = msvcrt.open_osfhandle(descriptor, os.O_WRONLY)
+    os.set_inheritable(descriptor, False)
+    return os.fdopen(descriptor, "wb", buffering=0)
+
+
+def say(**values):
+    OUT.write(json.dumps(values, default=str).encode("utf-8", "surrogateescape") + b"\n")
+
+
+def attempt(name, action):
+    """Do one step; its outcome (an Import) goes out with what ``action`` returned."""
+    say(begin=name)
+    started = time.monotonic()
+    try:
+        value = action()
+    except BaseException as error:  # SystemExit and friends included: the user's packages may do anything
+        say(
+            end=name,
+            seconds=time.monotonic() - started,
+            error_type=type(error).__name__,
+            error=str(error)[:LIMIT],
+            traceback="".join(traceback.format_exc().splitlines(True)[-12:])[-4000:],
+        )
+        return None
+    say(end=name, seconds=time.monotonic() - started, value=value)
+    return value
+
+
+def known(action):
+    """The value of ``action``, or None: one question must not cost the others."""
+    try:
+        return action()
+    except Exception:
+        return None
+
+
+def import_torch():
+    torch = importlib.import_module("torch")
+    return {
+        "version": known(lambda: torch.__version__),
+        "cuda": known(lambda: torch.version.cuda),
+        "mps": known(lambda: torch.backends.mps.is_available()),
+        "cxx11_abi": known(lambda: torch._C._GLIBCXX_USE_CXX11_ABI),
+        "architectures": known(lambda: torch.cuda.get_arch_list()) or [],
+        "nccl": known(lambda: ".".join(str(n) for n in torch.cuda.nccl.version())),
+        "cudnn": known(lambda: cudnn(torch)),
+    }
+
+
+def cudnn(torch):
+    number = torch.backends.cudnn.version()
+    if number is None:
+        return None
+    return "%d.%d.%d" % (
+        (number // 10000, number // 100 % 100, number % 100)
+        if number >= 90000
+        else (number // 1000, number // 100 % 10, number % 100)
+    )
+
+
+def start_cuda():
+    """Makes the driver answer. May hang: everything from files and from the import is out by now."""
+    torch = sys.modules["torch"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        available = torch.cuda.is_available()
+        count = torch.cuda.device_count()
+        error = None
+        if available:
+            torch.cuda.init()
+        elif torch.version.cuda:
+            try:
+                torch.cuda.init()
+            except Exception as failure:
+                error = str(failure)
+    texts = [str(w.message) for w in caught if "cuda" in str(w.message).lower() or "nvml" in str(w.message).lower()]
+    return {
+        "cuda_available": available,
+        "device_count": count,
+        "cuda_error": "\n".join(texts + ([error] if error else []))[:LIMIT] or None,
+        "devices": [torch.cuda.get_device_name(i) for i in range(count)] if available else [],
+        "capabilities": ["%d.%d" % torch.cuda.get_device_capability(i) for i in range(count)] if available else [],
+        "bf16": torch.cuda.is_bf16_supported() if available else None,
+    }
+
+
+def multiply():
+    torch = sys.modules["torch"]
+    for index in range(torch.cuda.device_count()):
+        a = torch.ones(64, 64, device="cuda:%d" % index)
+        if float((a @ a).sum()) != 64.0**3:
+            raise RuntimeError("wrong product on GPU %d" % index)
+
+
+def cpp_extension():
+    module = importlib.import_module("torch.utils.cpp_extension")
+    return {"cuda_home": module.CUDA_HOME}
+
+
+def import_deepspeed():
+    deepspeed = importlib.import_module("deepspeed")
+    accelerator = importlib.import_module("deepspeed.accelerator").get_accelerator()
+    return {
+        "version": known(lambda: deepspeed.__version__),
+        "accelerator": known(lambda: accelerator.device_name().split(":")[0]) or known(lambda: accelerator._name),
+        "accelerator_why": "DS_ACCELERATOR" if os.environ.get("DS_ACCELERATOR") else "detected",
+        "communication_backend": known(lambda: accelerator.communication_backend_name()),
+        "bf16": known(lambda: accelerator.is_bf16_supported()),
+        "fp16": known(lambda: accelerator.is_fp16_supported()),
+    }
+
+
+def ds_report():
+    """ds_report's own main in this process, so that torch is imported once. Its text is caught at descriptor level."""
+    module = importlib.import_module("deepspeed.env_report")
+    sys.argv = ["ds_report"]
+    text = Caught()
+    failure = None
+    with text:
+        try:
+            (getattr(module, "cli_main", None) or module.main)()
+        except SystemExit:
+            pass
+        except BaseException:
+            failure = traceback.format_exc()
+    return {"text": (BEFORE + text.read())[-400000:] + (failure or "")}
+
+
+class Caught:
+    """Catches descriptors 1 and 2 in memory (a full /tmp must not matter), in a file where there is no memfd."""
+
+    def __enter__(self):
+        if hasattr(os, "memfd_create"):
+            self.file = os.fdopen(os.memfd_create("ds_report"), "w+b")
+        else:
+            import tempfile
+
+            self.file = tempfile.TemporaryFile()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.saved = [os.dup(1), os.dup(2)]
+        os.dup2(self.file.fileno(), 1)
+        os.dup2(self.file.fileno(), 2)
+        return self
+
+    def __exit__(self, *_):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.dup2(self.saved[0], 1)
+        os.dup2(self.saved[1], 2)
+        for descriptor in self.saved:
+            os.close(descriptor)
+
+    def read(self):
+        self.file.seek(0)
+        return self.file.read().decode("utf-8", "replace")
+
+
+def main():
+    if attempt("import torch", import_torch) is None:
+        return
+    cuda = attempt("start CUDA", start_cuda)
+    if cuda and cuda["cuda_available"]:
+        attempt("run on the GPU", multiply)
+    attempt("import torch.utils.cpp_extension", cpp_extension)
+    noise = Caught()
+    with noise:
+        loaded = attempt("import deepspeed", import_deepspeed)
+    global BEFORE
+    BEFORE = noise.read()
+    sys.stderr.write(BEFORE)
+    if loaded is not None:
+        attempt("ds_report", ds_report)
+
+
+OUT = open_answer()
+BEFORE = ""
+faulthandler.enable()
+sys.path[0] = os.getcwd()  # as for `python train.py` started here
+main()
+say(end="all")

@@ -1,0 +1,44 @@
+"""GitHub Actions annotations: worst first; GitHub shows ten of a kind per step."""
+
+from dsdoctor.judge import finding_severity
+from dsdoctor.model import Evidence, Finding, Report, Severity, Verdict
+from dsdoctor.plan import counted
+from dsdoctor.render.plain import clean
+
+SHOWN = 10
+_WORD = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+
+
+def render(report: Report) -> str:
+    """One `::error ...::` line per finding and a closing line with the summary."""
+    found = [(finding_severity(f, v), v, f) for v in counted(report.verdicts) for f in v.findings]
+    lines: list[str] = []
+    for severity in (Severity.ERROR, Severity.WARNING, Severity.INFO):
+        mine = [(v, f) for s, v, f in found if s is severity]
+        lines += [_annotation(severity, v, f) for v, f in mine[:SHOWN]]
+        if len(mine) > SHOWN:
+            lines.append(f"{len(mine) - SHOWN} more of severity {severity.value} are in the full report")
+    return "\n".join([*lines, f"dsdoctor: {clean(report.summary)}"]) + "\n"
+
+
+def _annotation(severity: Severity, verdict: Verdict, finding: Finding) -> str:
+    commands = "".join(f"\n$ {c}" for c in (finding.remedy.commands if finding.remedy else ()))
+    place = _place(finding.evidence)
+    properties = [*place, f"title={_property(f'{verdict.code} {verdict.title}')}"]
+    return f"::{_WORD[severity]} {','.join(properties)}::{_data(clean(finding.message + commands))}"
+
+
+def _place(evidence: tuple[Evidence, ...]) -> list[str]:
+    """file, line and column when the first evidence names them as ``file:line:column``."""
+    parts = evidence[0].where.rsplit(":", 2) if evidence else []
+    if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
+        return [f"file={_property(parts[0])}", f"line={parts[1]}", f"col={parts[2]}"]
+    return []
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,70 @@
+"""A self-contained HTML page without scripts."""
+
+from html import escape
+
+from dsdoctor.judge import finding_severity
+from dsdoctor.model import Report, Severity
+from dsdoctor.plan import counted
+from dsdoctor.render.plain import clean
+
+STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
+code,pre{font:14px/1.4 ui-monospace,monospace;background:#f3f4f6;border-radius:4px;padding:.1em .3em}pre{padding:.6em;overflow-x:auto}
+table{border-collapse:collapse;width:100%}td,th{border-bottom:1px solid #d8dce2;text-align:left;padding:.3em .6em;vertical-align:top}
+.error{color:#b42318;font-weight:600}.warning{color:#8a5a00;font-weight:600}.info{color:#3c5a80}
+@media(prefers-color-scheme:dark){body{background:#16181d;color:#e4e6ea}code,pre{background:#23262d}td,th{border-color:#343842}
+.error{color:#ff8a80}.warning{color:#ffcf70}.info{color:#9cc3ff}}"""
+
+
+def render(report: Report) -> str:
+    """The report as one page."""
+    body = [f"<h1>{_h(report.summary)}</h1>", f"<p>{_h(report.platform.headline)}</p>"]
+    body += [
+        f"<p>Patient: <code>{_h(report.patient)}</code></p>",
+        *_findings(report),
+        *_plan(report),
+        *_capabilities(report),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>dsdoctor report</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n<body>\n'
+        + "\n".join(body)
+        + f"\n<p>dsdoctor {_h(report.tool_version)}, {_h(report.facts.taken_at)}</p>\n</body></html>\n"
+    )
+
+
+def _findings(report: Report) -> list[str]:
+    found = [(finding_severity(f, v), v, f) for v in counted(report.verdicts) for f in v.findings]
+    if not found:
+        return []
+    rows = []
+    for severity, verdict, finding in sorted(found, key=lambda row: -row[0].rank):
+        evidence = "".join(f"<br><code>{_h(e.where)}: {_h(e.text)}</code>" for e in finding.evidence)
+        rows.append(
+            f'<tr><td class="{severity.value}">{severity.value}</td><td>{verdict.code}</td>'
+            f"<td>{_h(finding.message)}{evidence}</td><td><code>{_h(finding.cause)}</code></td></tr>"
+        )
+    return ["<h2>Findings</h2><table>", *rows, "</table>"]
+
+
+def _plan(report: Report) -> list[str]:
+    if not report.plan:
+        return ["<p>There is nothing to mend.</p>"] if not report.counts.errors and not report.counts.warnings else []
+    items = []
+    for step in report.plan:
+        css = "error" if step.severity is Severity.ERROR else "warning"
+        commands = f"<pre>{_h(chr(10).join(step.commands))}</pre>" if step.commands else ""
+        items.append(f'<li><span class="{css}">{_h(step.order)}</span><br>{_h(step.why)}{commands}</li>')
+    return ["<h2>Plan</h2><ol>", *items, "</ol>"]
+
+
+def _capabilities(report: Report) -> list[str]:
+    rows = [
+        f"<tr><td>{_h(c.title)}</td><td>{_h(c.state.replace('_', ' '))}</td>"
+        f"<td>{_h(c.proof.value if c.state == 'ready' else ', '.join(c.blocked_by) or c.because or '')}</td></tr>"
+        for c in report.capabilities
+    ]
+    return ["<h2>What can run here</h2><table>", *rows, "</table>"] if rows else []
+
+
+def _h(text: str) -> str:
+    return escape(clean(text))

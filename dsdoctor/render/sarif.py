@@ -1,0 +1,50 @@
+"""SARIF 2.1.0: every check is a rule, every finding a result; findings in a file get their region."""
+
+import json
+from typing import Any
+
+from dsdoctor.judge import finding_severity
+from dsdoctor.model import Finding, Report, Severity, Verdict
+from dsdoctor.plan import counted
+from dsdoctor.render.plain import clean
+
+_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+def render(report: Report) -> str:
+    """One run with rules and results."""
+    rules = [
+        {
+            "id": v.code,
+            "shortDescription": {"text": v.title},
+            "defaultConfiguration": {"level": _LEVEL[v.severity]},
+        }
+        for v in report.verdicts
+    ]
+    results = [_result(v, f) for v in counted(report.verdicts) for f in v.findings]
+    driver = {"name": "dsdoctor", "version": report.tool_version, "rules": rules}
+    run = {"tool": {"driver": driver}, "results": results, "columnKind": "unicodeCodePoints"}
+    document = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _result(verdict: Verdict, finding: Finding) -> dict[str, Any]:
+    remedy = finding.remedy
+    mend = "" if remedy is None else f" {remedy.order}." + "".join(f" $ {c}" for c in remedy.commands)
+    return {
+        "ruleId": verdict.code,
+        "level": _LEVEL[finding_severity(finding, verdict)],
+        "message": {"text": clean(finding.message + mend)},
+        "locations": [_location(finding)],
+        "properties": {"cause": finding.cause},
+    }
+
+
+def _location(finding: Finding) -> dict[str, Any]:
+    where = finding.evidence[0].where if finding.evidence else ""
+    file, _, column = where.rpartition(":")
+    file, _, line = file.rpartition(":")
+    if file and line.isdigit() and column.isdigit():
+        region = {"startLine": int(line), "startColumn": int(column)}
+        return {"physicalLocation": {"artifactLocation": {"uri": file.replace("\\", "/")}, "region": region}}
+    return {"logicalLocations": [{"name": finding.subject or "this machine", "kind": "resource"}]}

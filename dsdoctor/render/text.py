@@ -1,0 +1,212 @@
+"""The report for people: what this machine is, what is wrong, what can run, what to type."""
+
+import textwrap
+from collections.abc import Iterable, Iterator
+
+from dsdoctor.judge import finding_severity
+from dsdoctor.model import Capability, Finding, Report, Severity, Status, Verdict
+from dsdoctor.plan import counted
+from dsdoctor.render.plain import clean, one_line
+
+_COLOURS = {
+    "error": "31;1", "warning": "33", "info": "36", "ready": "32", "blocked": "31", "unknown": "33",
+    "not applicable": "2", "heading": "1", "dim": "2", "passed": "32", "command": "36",
+}  # fmt: skip
+_ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+
+
+class Page:
+    """Collects lines at a width, coloured or not."""
+
+    def __init__(self, width: int, color: bool, unicode: bool) -> None:
+        self.width, self.color = max(width, 40), color
+        self.bullet = "\u2022" if unicode else "-"
+        self.lines: list[str] = []
+
+    def paint(self, text: str, style: str) -> str:
+        return f"\x1b[{_COLOURS[style]}m{text}\x1b[0m" if self.color and style in _COLOURS else text
+
+    def add(self, text: str = "") -> None:
+        self.lines.append(text)
+
+    def heading(self, text: str) -> None:
+        self.add()
+        self.add(self.paint(text, "heading"))
+
+    def wrap(self, text: str, first: str = "", rest: str | None = None) -> None:
+        """Wrapped text; ``first`` starts its first line and ``rest`` the others (as many blanks when None)."""
+        indent = " " * len(first) if rest is None else rest
+        width = self.width - len(first)
+        lines = textwrap.wrap(one_line(text), max(width, 20), break_long_words=False, break_on_hyphens=False)
+        for number, line in enumerate(lines or [""]):
+            self.add((first if number == 0 else indent) + line)
+
+    def command(self, command: str, indent: str) -> None:
+        """A command on one line, never wrapped, never cut: it is there to be copied."""
+        self.add(indent + self.paint(clean(command).replace("\n", f"\n{indent}"), "command"))
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+def render(report: Report, *, width: int = 80, color: bool = False, unicode: bool = True, verbosity: int = 0) -> str:
+    """The report as text. ``verbosity``: -1 summary and findings only, 0 normal, 1 with evidence and passed checks."""
+    page = Page(width, color, unicode)
+    if verbosity >= 0:
+        _first_lines(page, report)
+    page.add()
+    page.wrap(report.summary)
+    if report.interrupted:
+        page.wrap("Interrupted: this is what was known by then.")
+    _findings(page, report, verbosity)
+    if verbosity >= 0:
+        _capabilities(page, report.capabilities)
+        _plan(page, report)
+        _unknowns(page, report)
+        _ignored(page, report)
+        if verbosity > 0:
+            _passed(page, report)
+        _last_lines(page, report)
+    return page.text().lstrip("\n")
+
+
+def _first_lines(page: Page, report: Report) -> None:
+    platform = report.platform
+    page.wrap(platform.headline)
+    for label, text in (("can", platform.can), ("cannot", platform.cannot), ("instead", platform.instead)):
+        if text:
+            page.wrap(text, f"  {label + ':':9}")
+    page.wrap(report.patient, "patient: ")
+    purpose = report.facts.purpose
+    if purpose is not None:
+        how = "guessed: " if purpose.guessed else ""
+        page.wrap(f"{purpose.name} ({how}{purpose.because}; change it with --purpose)", "purpose: ")
+
+
+def _findings(page: Page, report: Report, verbosity: int) -> None:
+    found = [(finding_severity(f, v), v, f) for v in counted(report.verdicts) for f in v.findings]
+    explained = {c.cause: c.explained_by for c in report.causes if c.explained_by}
+    for severity in _ORDER:
+        mine = [(v, f) for s, v, f in found if s is severity]
+        if not mine or (severity is Severity.INFO and verbosity < 0):
+            continue
+        page.heading({"error": "Errors", "warning": "Warnings", "info": "Good to know"}[severity.value])
+        for verdict, finding in mine:
+            _finding(page, severity, verdict, finding, explained.get(finding.cause), verbosity)
+
+
+def _finding(
+    page: Page, severity: Severity, verdict: Verdict, finding: Finding, root: str | None, verbosity: int
+) -> None:
+    tag = f"[{severity.value.upper()}] {verdict.code} "
+    start = len(page.lines)
+    page.wrap(finding.message + (f" (a symptom of {root})" if root else ""), tag, "    ")
+    page.lines[start] = page.paint(tag, severity.value) + page.lines[start][len(tag) :]
+    if verbosity > 0:
+        for evidence in finding.evidence:
+            page.wrap(f"{evidence.where}: {evidence.text}", f"    {page.bullet} ")
+        page.add(page.paint(f"    cause: {finding.cause}, proof: {verdict.proof.value}", "dim"))
+
+
+def _capabilities(page: Page, capabilities: Iterable[Capability]) -> None:
+    items = list(capabilities)
+    if not items:
+        return
+    page.heading("What can I run here?")
+    title = min(max(len(c.title) for c in items), page.width // 2)
+    for item in items:
+        state = item.state.replace("_", " ")
+        detail = {
+            "ready": f"proof: {item.proof.value}",
+            "blocked": f"by {', '.join(item.blocked_by)}",
+            "unknown": f"because {item.because}",
+            "not_applicable": item.because or "",
+        }[item.state]
+        first = f"  {item.title[:title]:{title}}  {state:14} "
+        start = len(page.lines)
+        page.wrap(detail, first)
+        page.lines[start] = page.lines[start].replace(f"  {state}", f"  {page.paint(state, state)}", 1)
+
+
+def _plan(page: Page, report: Report) -> None:
+    if not report.plan:
+        if report.outcome == "healthy":
+            page.heading("Plan")
+            page.add("  Nothing to mend.")
+        return
+    page.heading("Plan")
+    for step in report.plan:
+        if step.number > 1:
+            page.add()
+        safety = {"safe": "", "careful": " [careful]", "manual": " [by hand]"}[step.safety]
+        page.wrap(f"{step.order}{safety}", f"  {step.number}. ")
+        page.wrap(f"why: {step.why}", "     ")
+        for command in step.commands:
+            page.command(command, "       ")
+        if step.note:
+            page.wrap(step.note, "     ")
+        if step.verify:
+            page.add("     then check with:")
+            page.command(step.verify, "       ")
+        page.wrap(f"clears {', '.join(step.clears)}", "     ")
+
+
+def _unknowns(page: Page, report: Report) -> None:
+    """Undecided checks, grouped under what they wait for."""
+    groups: dict[str, list[str]] = {}
+    for verdict in report.verdicts:
+        if verdict.status in (Status.UNKNOWN, Status.CRASHED):
+            reason = verdict.reason or "no reason was given"
+            if verdict.status is Status.CRASHED:
+                reason = f"a defect of dsdoctor: {reason}"
+            groups.setdefault(reason, []).append(verdict.code)
+    if not groups:
+        return
+    page.heading("Could not be decided")
+    for reason, codes in groups.items():
+        page.wrap(f"{reason}: {', '.join(codes)}", f"  {page.bullet} ")
+
+
+def _ignored(page: Page, report: Report) -> None:
+    ignored = [v for v in report.verdicts if v.ignored is not None and v.status is Status.FAILED]
+    if ignored:
+        page.heading("Ignored by your settings")
+        for verdict in ignored:
+            page.wrap(f"{verdict.code} {verdict.findings[0].message} (reason: {verdict.ignored})", f"  {page.bullet} ")
+
+
+def _passed(page: Page, report: Report) -> None:
+    passed = [v for v in report.verdicts if v.status is Status.PASSED]
+    if passed:
+        page.heading("Passed")
+        for verdict in passed:
+            page.wrap(f"{verdict.title} [{verdict.proof.value}]", f"  {verdict.code:9}")
+    skipped = [v for v in report.verdicts if v.status is Status.NOT_APPLICABLE]
+    if skipped:
+        page.heading("Not applicable")
+        for verdict in skipped:
+            page.wrap(f"{verdict.reason}", f"  {verdict.code:9}")
+
+
+def _last_lines(page: Page, report: Report) -> None:
+    page.add()
+    page.wrap(", ".join(_counts(report)) + (f" in {report.seconds:.1f} s." if report.seconds is not None else "."))
+    page.wrap(_next_step(report))
+
+
+def _counts(report: Report) -> Iterator[str]:
+    counts = report.counts
+    yield f"{counts.passed} checks passed"
+    yield f"{counts.failed} found something"
+    if counts.unknown + counts.crashed:
+        yield f"{counts.unknown + counts.crashed} undecided"
+    yield f"{counts.not_applicable} do not apply here"
+
+
+def _next_step(report: Report) -> str:
+    if report.plan:
+        first = report.plan[0]
+        return f"Next: step 1, then run `dsdoctor check` again. `dsdoctor explain {first.clears[0]}` tells more."
+    if report.facts.smoke is None and report.outcome == "healthy":
+        return "Next: `dsdoctor check --smoke` proves it by training a tiny model."
+    return "Next: `dsdoctor explain CODE` tells more about a check."

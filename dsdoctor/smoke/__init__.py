@@ -1,0 +1,1 @@
+"""Train a tiny model for real, in the patient, and say what happened."""

@@ -1,0 +1,125 @@
+"""Run the smoke worker in the patient and turn its events into facts."""
+
+import json
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dsdoctor.events import Event, Observer
+from dsdoctor.facts import Python, Smoke, SmokePhase
+from dsdoctor.probes.runner import Ran
+from dsdoctor.probes.system import System
+
+WORKER = Path(__file__).parent / "worker.py"
+TAIL_CHARACTERS = 6000
+_PLAIN = ("accelerator", "device", "dtype", "stage", "world_size", "peak_bytes", "peak_host_bytes", "error_type", "error", "steps")  # fmt: skip
+
+
+def run(system: System, python: Python, *, use_gpu: bool, limit_s: float, observe: Observer) -> Smoke:
+    """Train in the patient for at most ``limit_s`` seconds. Never raises for what the training does.
+
+    Ops are compiled into a cache of dsdoctor's own, so the user's extension cache is neither used nor changed.
+    """
+    env = environment(system, python, use_gpu)
+    observe(Event(kind="smoke-phase", name="zero2", detail="the first run compiles an op, about half a minute"))
+    ran = system.run([python.executable, str(WORKER)], limit_s, env=env, answer=True)
+    return told(ran)
+
+
+def environment(system: System, python: Python, use_gpu: bool) -> dict[str, str]:
+    """The user's variables, and those that one process without a launcher needs."""
+    env = dict(system.env)
+    for name in ("CROSS_RANK", "CROSS_SIZE", "LOCAL_SIZE"):
+        env.pop(name, None)
+    env |= {
+        "RANK": "0",
+        "LOCAL_RANK": "0",
+        "WORLD_SIZE": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "PYTHONUNBUFFERED": "1",
+    }
+    if not use_gpu:
+        env |= {"DS_ACCELERATOR": "cpu", "CUDA_VISIBLE_DEVICES": ""}
+    cache = cache_folder(system, python)
+    if cache is not None:
+        env["TORCH_EXTENSIONS_DIR"] = cache
+    return env
+
+
+def cache_folder(system: System, python: Python) -> str | None:
+    """A folder of dsdoctor's own for compiled ops, one per interpreter; None where there is no home to keep it."""
+    home = system.env.get("XDG_CACHE_HOME") or system.env.get("LOCALAPPDATA")
+    if not home and system.env.get("HOME"):
+        home = os.path.join(system.env["HOME"], ".cache")
+    if not home:
+        return None
+    tag = "".join(c if c.isalnum() else "_" for c in python.prefix).strip("_")[-80:]
+    folder = os.path.join(home, "dsdoctor", "torch_extensions", f"py{python.version}_{tag}")
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        return None
+    return folder
+
+
+def free_port() -> int:
+    """A TCP port that is free on the loopback now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def told(ran: Ran) -> Smoke:
+    """The facts in the worker's events and in how it ended."""
+    values: dict[str, Any] = {}
+    losses: list[float] = []
+    step_ms: list[float] = []
+    phases: list[SmokePhase] = []
+    current: str | None = None
+    done = False
+    for line in ran.answer.splitlines():
+        try:
+            event: Mapping[str, Any] = json.loads(line)
+        except ValueError:
+            continue
+        current = event.get("begin", current)
+        done = done or bool(event.get("done"))
+        if "end" in event:
+            phases.append(SmokePhase(name=event["end"], seconds=event["seconds"]))
+        if "loss" in event:
+            losses.append(event["loss"])
+            step_ms.append(round(event["step_ms"], 2))
+        values |= {key: event[key] for key in _PLAIN if event.get(key) is not None}
+    return msgspec.convert(
+        {
+            **values,
+            "recipe": "zero2",
+            "outcome": _outcome(ran, done, "error_type" in values),
+            "losses": losses,
+            "step_ms": step_ms,
+            "phases": [msgspec.to_builtins(p) for p in phases],
+            "last_phase": current or "start",
+            "output_tail": None if done and ran.ok else (ran.stdout + "\n" + ran.stderr)[-TAIL_CHARACTERS:] or None,
+            "signal": ran.signal,
+            "exit_code": ran.code,
+            "seconds": round(ran.seconds, 2),
+        },
+        Smoke,
+    )
+
+
+def _outcome(ran: Ran, done: bool, raised: bool) -> str:
+    if ran.ending == "timed-out":
+        return "timed-out"
+    if ran.ending == "signalled":
+        return "signal"
+    if ran.ending == "not-started":
+        return "not-reached"
+    if raised:
+        return "failed"
+    return "ok" if done and ran.code == 0 else "exited"

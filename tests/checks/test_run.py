@@ -1,0 +1,92 @@
+"""The smoke run: when it proves health, and what it names when it dies."""
+
+import math
+
+import pytest
+from dsdoctor_checks import run as family
+
+from dsdoctor import healthy as h
+from dsdoctor.facts import Smoke
+from dsdoctor.model import Finding, Proof, Status
+from dsdoctor.testing import verdict
+
+
+def told(smoke: Smoke) -> Finding:
+    found = verdict(family.smoke_runs, h.healthy(smoke))
+    assert found.status is Status.FAILED, (found.status, found.reason)
+    (finding,) = found.findings
+    assert finding.remedy is not None
+    return finding
+
+
+def failed(error_type: str, error: str, output: str = "") -> Smoke:
+    return h.smoke(
+        outcome="failed", losses=(), error_type=error_type, error=error, output_tail=output, last_phase="initialize"
+    )
+
+
+def test_a_run_whose_loss_falls_is_proof() -> None:
+    found = verdict(family.smoke_runs, h.healthy(h.smoke()))
+    assert (found.status, found.proof) == (Status.PASSED, Proof.RAN)
+    assert verdict(family.smoke_runs, h.healthy()).status is Status.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(
+    ("losses", "word"),
+    [((1.0, math.nan), "nan"), ((1.0, math.inf), "inf"), ((1.0, 1.2), "did not learn"), ((), "without a loss")],
+)
+def test_a_run_that_ended_but_did_not_learn(losses: tuple[float, ...], word: str) -> None:
+    assert word in told(h.smoke(losses=losses)).message
+
+
+@pytest.mark.parametrize(
+    ("error_type", "error", "output", "cause"),
+    [
+        ("ValueError", "invalid literal for int() with base 10: '0a'", "", "arch-list-suffix-crash"),
+        ("RuntimeError", "Unable to JIT load the deepspeed_shm_comm op due to ninja not being installed.", "", "ninja-missing"),
+        ("RuntimeError", "Error building extension 'cpu_adam'", "/bin/sh: 1: c++: not found", "cxx-compiler-missing"),
+        ("RuntimeError", "Error building extension 'random_ltd'", "/usr/bin/ld: cannot find -lcurand", "libcurand-link-failure"),
+        ("RuntimeError", "Error building extension 'fused_adam'", "fatal error: cusparse.h: No such file or directory", "cuda-math-headers-missing"),
+        ("RuntimeError", "Unable to JIT load the async_io op due to it not being compatible due to hardware/software issue. None", "", "libaio-missing"),
+        ("torch.distributed.DistNetworkError", "The server socket has failed to listen on any local network address. port: 29500, EADDRINUSE", "", "port-in-use"),
+        ("ModuleNotFoundError", "No module named 'mpi4py'", "", "mpi4py-missing"),
+        ("RuntimeError", "Distributed package doesn't have NCCL built in", "", "cpu-only-torch"),
+        ("torch.OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 MiB.", "", "gpu-busy"),
+        ("ImportError", "libaio.so.1: cannot open shared object file: No such file or directory", "", "runtime-lib-not-found"),
+        ("RuntimeError", "PyTorch version mismatch! DeepSpeed ops were compiled and installed with a different version", "", "prebuilt-ops-torch-mismatch"),
+    ],
+)  # fmt: skip
+def test_the_text_of_a_failure_names_its_cause(error_type: str, error: str, output: str, cause: str) -> None:
+    finding = told(failed(error_type, error, output))
+    assert finding.cause == cause
+    assert error[:40] in finding.message
+    assert "initialize" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("signal", "cause"),
+    [("SIGKILL", "rc-minus-9-host-oom"), ("SIGILL", "cpu-adam-illegal-instruction"), ("SIGBUS", "shm-too-small"), ("SIGSEGV", "rc-minus-11-segfault")],
+)  # fmt: skip
+def test_signals_are_diagnoses(signal: str, cause: str) -> None:
+    finding = told(h.smoke(outcome="signal", signal=signal, losses=()))
+    assert finding.cause == cause
+    assert signal in finding.message
+
+
+def test_a_run_that_hangs_in_a_build_is_told_from_one_that_waits() -> None:
+    building = h.smoke(outcome="timed-out", losses=(), seconds=600.0, last_phase="initialize",
+                       output_tail="Using /c/torch_extensions as PyTorch extensions root...")  # fmt: skip
+    assert told(building).cause == "jit-lock-hang"
+    waiting = told(h.smoke(outcome="timed-out", losses=(), seconds=600.0, last_phase="first step"))
+    assert waiting.cause == "import-hangs"
+    assert "first step" in waiting.message
+
+
+def test_a_run_that_was_not_reached_is_unknown() -> None:
+    assert verdict(family.smoke_runs, h.healthy(h.smoke(outcome="not-reached", losses=()))).status is Status.UNKNOWN
+
+
+def test_an_unseen_failure_keeps_its_own_words() -> None:
+    finding = told(failed("WeirdError", "nobody saw this before", "line one\nline two"))
+    assert "nobody saw this before" in finding.message
+    assert finding.evidence[0].text.endswith("line two")

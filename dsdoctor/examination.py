@@ -143,6 +143,7 @@ def diagnose(snapshot: Snapshot, knowledge: Knowledge, request: Request = Reques
         capabilities=assess(knowledge.capabilities, checks, verdicts, snapshot) if not request.only else (),
         causes=causes,
         plan=plan,
+        problems=knowledge.problems,
     )
 
 

@@ -282,7 +282,7 @@ def torch_live(count: int = 1, **changes: Any) -> TorchLive:
         cuda_home="/usr/local/cuda",
         cpp_extension=imported(seconds=0.2),
         cxx11_abi=True,
-        matmul=imported(seconds=0.3),
+        kernel=imported(seconds=0.3),
     )
     return _bent(fact, changes)  # type: ignore[no-any-return]
 

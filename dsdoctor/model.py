@@ -179,5 +179,6 @@ class Report(_Value, frozen=True, kw_only=True):
     capabilities: tuple[Capability, ...] = ()
     causes: tuple[Cause, ...] = ()
     plan: tuple[Step, ...] = ()
+    problems: tuple[str, ...] = ()  # plug-ins that could not be loaded
     interrupted: bool = False
     seconds: float | None = None

@@ -57,4 +57,4 @@ class TorchLive(Fact, frozen=True, kw_only=True):
     cuda_home: str | None = None  # torch.utils.cpp_extension.CUDA_HOME
     cpp_extension: Import | None = None  # import of torch.utils.cpp_extension
     cxx11_abi: bool | None = None
-    matmul: Import | None = None  # a tiny kernel really ran on the GPU (only when cuda_available)
+    kernel: Import | None = None  # a tiny kernel really ran on the GPU (only when cuda_available)

@@ -14,7 +14,7 @@ from dsdoctor.readers import ds_report
 STALL_S = 6.0  # neither CPU time nor bytes read for so long: it hangs (see runner.run)
 TAIL_LINES = 15
 _NOT_REACHED = Import(outcome="not-reached")
-_TORCH_FIELDS = frozenset(TorchLive.__struct_fields__) - {"imported", "cpp_extension", "matmul"}
+_TORCH_FIELDS = frozenset(TorchLive.__struct_fields__) - {"imported", "cpp_extension", "kernel"}
 _DEEPSPEED_FIELDS = frozenset(DeepSpeedLive.__struct_fields__) - {"imported"}
 
 
@@ -83,7 +83,7 @@ def _torch(imported: Import, steps: dict[str, dict[str, Any]], last: str | None,
     if imported.outcome == "ok" and cuda.outcome not in ("ok", "not-reached"):
         values["cuda_error"] = _sentence("starting CUDA", cuda)
         values["cuda_available"] = False
-    matmul = _outcome("run on the GPU", steps, last, ran)
+    kernel = _outcome("run on the GPU", steps, last, ran)
     extension = _values(steps, "import torch.utils.cpp_extension")
     known = {key: value for key, value in {**values, **extension}.items() if key in _TORCH_FIELDS}
     return msgspec.convert(
@@ -91,7 +91,7 @@ def _torch(imported: Import, steps: dict[str, dict[str, Any]], last: str | None,
             **known,
             "imported": msgspec.to_builtins(imported),
             "cpp_extension": msgspec.to_builtins(_outcome("import torch.utils.cpp_extension", steps, last, ran)),
-            "matmul": None if matmul.outcome == "not-reached" else msgspec.to_builtins(matmul),
+            "kernel": None if kernel.outcome == "not-reached" else msgspec.to_builtins(kernel),
         },
         TorchLive,
     )

@@ -64,6 +64,10 @@ def render(report: Report, *, width: int = 80, color: bool = False, unicode: boo
         _plan(page, report)
         _unknowns(page, report)
         _ignored(page, report)
+        if report.problems:
+            page.heading("Left out")
+            for problem in report.problems:
+                page.wrap(problem, f"  {page.bullet} ")
         if verbosity > 0:
             _passed(page, report)
         _last_lines(page, report)

@@ -49,7 +49,7 @@ def config(dtype):
     settings = {
         "train_micro_batch_size_per_gpu": BATCH,
         "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "torch_adam": True}},  # torch_adam: no op to compile
-        "zero_optimization": {"stage": STAGE},
+        "zero_optimization": {"stage": STAGE, "reduce_bucket_size": 1000000, "allgather_bucket_size": 1000000},
         "steps_per_print": 1000000,
     }
     if dtype == "bf16":

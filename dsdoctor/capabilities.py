@@ -26,12 +26,11 @@ def _assess(
     blocked = tuple(v.code for v in concerned if v.status is Status.FAILED and v.severity is Severity.ERROR)
     if blocked:
         return Capability(name=spec.name, title=spec.title, state="blocked", blocked_by=blocked)
-    because = _doubt(required, guards, concerned)
-    if because is not None and not spec.ran(snapshot):
+    proof = spec.proof(snapshot)
+    because = None if proof is Proof.RAN else _doubt(required, guards, concerned)
+    if because is not None:
         return Capability(name=spec.name, title=spec.title, state="unknown", because=because)
-    return Capability(
-        name=spec.name, title=spec.title, state="ready", proof=_proof(spec, required, guards, concerned, snapshot)
-    )
+    return Capability(name=spec.name, title=spec.title, state="ready", proof=proof)
 
 
 def _doubt(required: Sequence[str], guards: Mapping[str, tuple[str, ...]], concerned: Sequence[Verdict]) -> str | None:
@@ -43,18 +42,3 @@ def _doubt(required: Sequence[str], guards: Mapping[str, tuple[str, ...]], conce
     unseen = [ability for ability in required if ability not in seen]
     return f"no check has looked at {', '.join(unseen)}" if unseen else None
 
-
-def _proof(
-    spec: CapabilitySpec,
-    required: Sequence[str],
-    guards: Mapping[str, tuple[str, ...]],
-    concerned: Sequence[Verdict],
-    snapshot: Snapshot,
-) -> Proof:
-    """RAN when a real run showed it; PROBED when every required ability was seen in a probe; else DECLARED."""
-    if spec.ran(snapshot):
-        return Proof.RAN
-    probed = {
-        a for v in concerned if v.status is Status.PASSED and v.proof is not Proof.DECLARED for a in guards[v.code]
-    }
-    return Proof.PROBED if set(required) <= probed else Proof.DECLARED

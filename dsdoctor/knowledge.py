@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from dsdoctor.facts import Purpose, Snapshot
-from dsdoctor.model import Check, Platform
+from dsdoctor.model import Check, Platform, Proof
 
 # From the bottom of a machine to the top of a run; plans mend in this order.
 LAYERS = ("platform", "driver", "gpu", "toolkit", "compiler", "python", "torch", "deepspeed", "ops", "memory",
@@ -28,14 +28,15 @@ class CapabilitySpec(msgspec.Struct, frozen=True, kw_only=True):
     """How one line of "what can I run here" is decided.
 
     ``requires`` names abilities; a check that guards one of them and fails at ERROR blocks the capability.
-    ``applies`` gives the reason why the question makes no sense here, or None. ``ran`` says whether a real run proved it.
+    ``applies`` gives the reason why the question makes no sense here, or None. ``proof`` says how much of it was seen:
+    RAN when a real run did it, PROBED when its hard part was tried in small, else DECLARED.
     """
 
     name: str
     title: str
     requires: Callable[[Snapshot], tuple[str, ...]]
     applies: Callable[[Snapshot], str | None]
-    ran: Callable[[Snapshot], bool]
+    proof: Callable[[Snapshot], Proof]
 
 
 class Knowledge(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ Abilities are guarded by checks: "import" (torch and DeepSpeed can be imported),
 
 from collections.abc import Callable
 
-from dsdoctor.api import CapabilitySpec, DeepSpeedLive, Gpus, Snapshot, Torch
+from dsdoctor.api import CapabilitySpec, DeepSpeedLive, Gpus, Proof, Snapshot, Torch
 
 Decide = Callable[[Snapshot], str | None]
 
@@ -43,6 +43,15 @@ def _always(snapshot: Snapshot) -> str | None:
     return None
 
 
+def _precision_needs(ability: str) -> Callable[[Snapshot], tuple[str, ...]]:
+    """On a GPU the precision is an ability of its own; the CPU accelerator takes bf16 as it is."""
+
+    def requires(snapshot: Snapshot) -> tuple[str, ...]:
+        return _training(*((ability,) if _wants_cuda(snapshot) else ()))(snapshot)
+
+    return requires
+
+
 def _fused_adam(snapshot: Snapshot) -> tuple[str, ...]:
     return ("import", "gpu", "cuda-build") if _wants_cuda(snapshot) else ("import", "cpp-build")
 
@@ -53,6 +62,12 @@ def _capability(snapshot: Snapshot) -> float | None:
         float(g.compute_capability) for g in (snapshot.gpus.devices if snapshot.gpus else ()) if g.compute_capability
     ]
     return min(found, default=None)
+
+
+def _fp16(snapshot: Snapshot) -> str | None:
+    """DeepSpeed 0.19.8 wants 7.0 or newer, and 6.x with DS_ALLOW_DEPRECATED_FP16 (accelerator/cuda_accelerator.py)."""
+    allowed = snapshot.environment is not None and snapshot.environment.on("DS_ALLOW_DEPRECATED_FP16")
+    return _precision("fp16", 6.0 if allowed else 7.0, on_cpu=_FP16_ON_CPU)(snapshot)
 
 
 def _precision(name: str, least: float, *, on_cpu: str | None) -> Decide:
@@ -93,25 +108,35 @@ def _package(name: str) -> Decide:
     return applies
 
 
-def _ran_zero(*stages: int) -> Callable[[Snapshot], bool]:
-    """A smoke run at one of these stages came to its end with a falling loss."""
+def _smoke_worked(snapshot: Snapshot) -> bool:
+    """A smoke run came to its end with a falling loss."""
+    smoke = snapshot.smoke
+    return smoke is not None and smoke.outcome == "ok" and len(smoke.losses) > 1 and smoke.losses[-1] < smoke.losses[0]
 
-    def ran(snapshot: Snapshot) -> bool:
+
+def _device_tried(snapshot: Snapshot) -> bool:
+    """DeepSpeed was imported, and on a GPU a kernel ran. The CPU accelerator builds an op first: an import proves too little."""
+    live, torch = snapshot.deepspeed_live, snapshot.torch_live
+    imported = live is not None and live.imported.outcome == "ok"
+    return imported and torch is not None and torch.kernel is not None and torch.kernel.outcome == "ok"
+
+
+def _shown(*, stage: int | None = None, dtype: str | None = None) -> Callable[[Snapshot], Proof]:
+    """RAN by a smoke run of this stage and dtype; PROBED when the device was tried."""
+
+    def proof(snapshot: Snapshot) -> Proof:
         smoke = snapshot.smoke
-        if smoke is None or smoke.outcome != "ok" or smoke.stage not in stages or len(smoke.losses) < 2:
-            return False
-        return smoke.losses[-1] < smoke.losses[0]
+        same = smoke is not None and stage in (None, smoke.stage) and dtype in (None, smoke.dtype)
+        if (stage is not None or dtype is not None) and same and _smoke_worked(snapshot):
+            return Proof.RAN
+        return Proof.PROBED if _device_tried(snapshot) else Proof.DECLARED
 
-    return ran
-
-
-def _ran_dtype(dtype: str) -> Callable[[Snapshot], bool]:
-    zero = _ran_zero(0, 1, 2, 3)
-    return lambda snapshot: zero(snapshot) and snapshot.smoke is not None and snapshot.smoke.dtype == dtype
+    return proof
 
 
-def _never(snapshot: Snapshot) -> bool:
-    return False
+def _declared(snapshot: Snapshot) -> Proof:
+    """Nothing was compiled or run for it: `dsdoctor ops --build` and more smoke recipes are to come."""
+    return Proof.DECLARED
 
 
 def _spec(
@@ -119,23 +144,25 @@ def _spec(
     title: str,
     requires: Callable[[Snapshot], tuple[str, ...]],
     applies: Decide = _always,
-    ran: Callable[[Snapshot], bool] = _never,
+    proof: Callable[[Snapshot], Proof] = _declared,
 ) -> CapabilitySpec:
-    return CapabilitySpec(name=name, title=title, requires=requires, applies=applies, ran=ran)
+    return CapabilitySpec(name=name, title=title, requires=requires, applies=applies, proof=proof)
 
 
 _FP16_ON_CPU = "fp16 on a CPU needs AMX or AVX512-FP16 in oneDNN; use bf16"
+_BF16 = _precision("bf16", 8.0, on_cpu=None)
+_FP8 = _precision("fp8", 8.9, on_cpu="fp8 needs a CUDA GPU")
 
 CAPABILITIES = (
-    _spec("zero1", "ZeRO-1", _training()),
-    _spec("zero2", "ZeRO-2", _training(), ran=_ran_zero(2)),
-    _spec("zero3", "ZeRO-3", _training()),
+    _spec("zero1", "ZeRO-1", _training(), proof=_shown(stage=1)),
+    _spec("zero2", "ZeRO-2", _training(), proof=_shown(stage=2)),
+    _spec("zero3", "ZeRO-3", _training(), proof=_shown(stage=3)),
     _spec("optimizer-offload-cpu", "optimizer offload to CPU", _training("cpp-build")),
     _spec("param-offload-cpu", "parameter offload to CPU", _training("cpp-build")),
     _spec("nvme-offload", "NVMe offload (ZeRO-Infinity)", _training("cpp-build", "aio")),
-    _spec("fp16", "fp16", _training("fp16"), _precision("fp16", 7.0, on_cpu=_FP16_ON_CPU), _ran_dtype("fp16")),
-    _spec("bf16", "bf16", _training("bf16"), _precision("bf16", 8.0, on_cpu=None), _ran_dtype("bf16")),
-    _spec("fp8", "fp8", _training("fp8"), _precision("fp8", 8.9, on_cpu="fp8 needs a CUDA GPU")),
+    _spec("fp16", "fp16", _precision_needs("fp16"), _fp16, _shown(dtype="fp16")),
+    _spec("bf16", "bf16", _precision_needs("bf16"), _BF16, _shown(dtype="bf16")),
+    _spec("fp8", "fp8 (hardware)", _precision_needs("bf16"), _FP8),
     _spec("fused-adam", "fused Adam", _fused_adam),
     _spec("cpu-adam", "CPU Adam", lambda snapshot: ("import", "cpp-build")),
     _spec("pipeline-3d", "pipeline and 3D parallelism", _training("many-gpus"), _several_gpus),

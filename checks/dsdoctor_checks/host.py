@@ -34,9 +34,7 @@ def on_login_node(host: Host | None, gpus: Gpus) -> bool:
 
 def in_container_without_gpu(host: Host | None, gpus: Gpus) -> bool:
     """True in a container that was given neither the driver's library nor a device."""
-    return (
-        host is not None and host.container is not None and gpus.nvml == "library-missing" and not gpus.device_nodes
-    )
+    return host is not None and host.container is not None and gpus.nvml == "library-missing" and not gpus.device_nodes
 
 
 def gpu_wanted(purpose: Purpose | None) -> bool | None:
@@ -173,7 +171,9 @@ def wsl_libcuda(host: Host, gpus: Gpus, purpose: Purpose | None, prescriber: Pre
     )
 
 
-@check("HOST006", "Offload needs no large pinned memory in WSL", causes=["wsl-pinned-memory-limit"], severity=Severity.INFO)
+@check(
+    "HOST006", "Offload needs no large pinned memory in WSL", causes=["wsl-pinned-memory-limit"], severity=Severity.INFO
+)
 def wsl_pinned(host: Host, gpus: Gpus, config: DsConfig | None) -> Iterator[Finding]:
     """WSL 2 limits pinned host memory. Pinning offload buffers may end with a CUDA out-of-memory error though both memories are free."""
     if host.wsl != 2 or not gpus.devices:
@@ -217,11 +217,12 @@ def wsl_two(host: Host, purpose: Purpose | None, environment: Environment | None
 
 @check("HOST008", "torch's rendezvous works on Windows", causes=["windows-libuv"], severity=Severity.WARNING)
 def windows_store(
-    host: Host, torch: Torch, deepspeed: DeepSpeed, environment: Environment, prescriber: Prescriber
+    host: Host, torch: Torch | None, deepspeed: DeepSpeed | None, environment: Environment, prescriber: Prescriber
 ) -> Iterator[Finding]:
     """torch 2.4 to 2.6 take libuv for their store on Windows, but were built without it. DeepSpeed 0.16.4 minds that."""
     if host.system != "windows":
         not_applicable("this is not Windows")
+    torch, deepspeed = known(torch, "which torch is installed"), known(deepspeed, "which DeepSpeed is installed")
     affected = not before(torch.version, _LIBUV_FROM) and before(torch.version, _LIBUV_BEFORE)
     if affected and before(deepspeed.version, _LIBUV_GUARDED) and environment.get("USE_LIBUV") != "0":
         yield Finding(
@@ -236,10 +237,11 @@ def windows_store(
 
 
 @check("HOST009", "DeepSpeed is new enough for ARM", causes=["aarch64-install"], severity=Severity.INFO)
-def arm_supported(host: Host, deepspeed: DeepSpeed, prescriber: Prescriber) -> Iterator[Finding]:
+def arm_supported(host: Host, deepspeed: DeepSpeed | None, prescriber: Prescriber) -> Iterator[Finding]:
     """Old DeepSpeed releases demanded CUDA and x86. Newer ones choose an accelerator by themselves."""
     if host.system != "linux" or host.machine not in ("aarch64", "arm64"):
         not_applicable("this is not Linux on ARM")
+    deepspeed = known(deepspeed, "which DeepSpeed is installed")
     if before(deepspeed.version, _BUILT_IN_ARM):
         yield Finding(
             message=f"DeepSpeed {deepspeed.version} on {host.machine} takes CUDA for granted (before {_BUILT_IN_ARM})",

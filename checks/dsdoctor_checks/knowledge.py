@@ -44,6 +44,12 @@ def guess_purpose(snapshot: Snapshot) -> Purpose:
 
 
 def _without_gpu(snapshot: Snapshot) -> Purpose:
+    cuda = snapshot.torch is not None and snapshot.torch.cuda is not None
+    asked = snapshot.environment.get("NVIDIA_VISIBLE_DEVICES") if snapshot.environment else ""
+    if cuda and snapshot.host and snapshot.host.hosted_on in ("colab", "kaggle"):
+        return Purpose(name="single-gpu", because="a notebook with a CUDA build of torch")
+    if cuda and asked not in ("", "void", "none"):
+        return Purpose(name="single-gpu", because=f"NVIDIA_VISIBLE_DEVICES={asked} asks for GPUs")
     toolkit = snapshot.toolkits.selected if snapshot.toolkits else None
     if snapshot.torch and snapshot.torch.cuda and toolkit and toolkit.nvcc:
         return Purpose(name="builder", because="no GPU, but a CUDA build of torch and nvcc")

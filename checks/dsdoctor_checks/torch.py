@@ -141,7 +141,7 @@ def kernel_runs(live: TorchLive, prescriber: Prescriber) -> Iterator[Finding]:
         not_applicable("torch cannot be imported; see TORCH002")
     if not live.cuda_available:
         not_applicable("torch sees no GPU")
-    ran = known(live.matmul, "whether a kernel runs on the GPU")
+    ran = known(live.kernel, "whether a kernel runs on the GPU")
     if ran.outcome == "ok":
         return
     how = {"timed-out": "did not end in time", "signal": f"was ended by {ran.signal}"}.get(ran.outcome, "failed")

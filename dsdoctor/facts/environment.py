@@ -8,7 +8,7 @@ NAMES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CPATH", "C_INCLUDE_PATH"
          "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "HOME",
          "XDG_CACHE_HOME", "TMPDIR", "MAX_JOBS", "RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
          "CUDAHOSTCXX", "CUTLASS_PATH", "CCL_ROOT", "PDSH_RCMD_TYPE", "LANG", "LC_ALL", "PYTHONIOENCODING",
-         "HF_HOME", "UV_PYTHON", "CI")  # fmt: skip
+         "HF_HOME", "UV_PYTHON", "USE_LIBUV", "CI")  # fmt: skip
 
 
 class Environment(Fact, frozen=True, kw_only=True):

@@ -154,7 +154,7 @@ def test_a_gpu_without_code_for_it_is_seen_by_the_kernel_that_ran() -> None:
         error_type="RuntimeError",
         error="CUDA error: no kernel image is available for execution on the device",
     )
-    live = TorchLive(imported=OK, cuda_available=True, matmul=ran)
+    live = TorchLive(imported=OK, cuda_available=True, kernel=ran)
     assert only(verdict(family.kernel_runs, machine(live, PYTHON, HOST))).cause == "gpu-newer-than-torch-binaries"
     untried = TorchLive(imported=OK, cuda_available=True)
     assert verdict(family.kernel_runs, machine(untried, PYTHON)).status is Status.UNKNOWN

@@ -185,3 +185,9 @@ async def test_help_over_the_progress_gives_way_to_the_report() -> None:
         await reads(pilot, "Keys")
         go_on.set()
         await reads(pilot, "PROBLEMS", "CUDA012")
+
+
+async def test_a_partial_report_is_marked() -> None:
+    app = doctor(reports.report(reports.PASSING, interrupted=True))
+    async with app.run_test(size=(60, 20), notifications=True) as pilot:
+        await reads(pilot, "INTERRUPTED HEALTHY")

@@ -41,4 +41,3 @@ def _doubt(required: Sequence[str], guards: Mapping[str, tuple[str, ...]], conce
     seen = {a for v in concerned if v.status in (Status.PASSED, Status.FAILED) for a in guards[v.code]}
     unseen = [ability for ability in required if ability not in seen]
     return f"no check has looked at {', '.join(unseen)}" if unseen else None
-

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
@@ -45,13 +46,16 @@ class InterruptedExamination(KeyboardInterrupt):
 def examine(request: Request, observe: Observer = nobody) -> Report:
     """Examine and judge. Ctrl-C gives a report of what was known by then, marked ``interrupted``. Raises ExaminationError."""
     started = time.monotonic()
-    knowledge = load_knowledge()
-    select_checks(knowledge, request)  # a wrong --only must not cost an examination
-    interrupted = False
-    try:
-        snapshot = take_snapshot(request, observe)
-    except InterruptedExamination as stop:
-        snapshot, interrupted = stop.snapshot, True
+    with ThreadPoolExecutor(1) as beside:
+        loading = beside.submit(load_knowledge)  # while probes wait for the disk
+        if request.only or request.skip:
+            select_checks(loading.result(), request)  # a wrong --only must not cost an examination
+        interrupted = False
+        try:
+            snapshot = take_snapshot(request, observe)
+        except InterruptedExamination as stop:
+            snapshot, interrupted = stop.snapshot, True
+        knowledge = loading.result()
     observe(Event(kind="judging", name="checks"))
     report = diagnose(snapshot, knowledge, request)
     return msgspec.structs.replace(report, interrupted=interrupted, seconds=round(time.monotonic() - started, 2))

@@ -32,6 +32,9 @@ def on_login_node(host: Host | None, gpus: Gpus) -> bool:
     return host is not None and host.scheduler == "slurm" and not host.inside_job and not gpus.expected
 
 
+_RUNTIMES = {"colab": "Runtime > Change runtime type > T4 GPU", "kaggle": "Settings > Accelerator > GPU"}
+
+
 def in_container_without_gpu(host: Host | None, gpus: Gpus) -> bool:
     """True in a container that was given neither the driver's library nor a device."""
     return host is not None and host.container is not None and gpus.nvml == "library-missing" and not gpus.device_nodes
@@ -105,6 +108,13 @@ def container_has_gpu(host: Host, gpus: Gpus, purpose: Purpose | None) -> Iterat
     if wanted is False or (not wanted and not gpus.pci_nvidia):
         not_applicable("nothing here asks for a GPU")
     if not in_container_without_gpu(host, gpus):
+        return
+    if host.hosted_on in _RUNTIMES:
+        yield Finding(
+            message=f"this {host.hosted_on} runtime has no GPU: no /dev/nvidia* and no libnvidia-ml.so.1",
+            cause="container-no-gpu",
+            remedy=Remedy(order=f"Attach a GPU: {_RUNTIMES[host.hosted_on]}", safety="manual", verify="!nvidia-smi -L"),
+        )
         return
     seen = f"the PCI bus shows {gpus.pci_nvidia} NVIDIA GPU(s), but " if gpus.pci_nvidia else ""
     yield Finding(

@@ -149,6 +149,8 @@ def _ask_nvidia_smi(system: System, before: Answer, limit_s: float) -> Answer:
     ran = system.run([program, f"--query-gpu={','.join(_COLUMNS)}", "--format=csv,noheader,nounits"], limit_s)
     if ran.ok:
         return _from_csv(ran.stdout) or before
+    if ran.ending == "timed-out":
+        return Answer(state="error", detail=f"nvidia-smi did not answer within {limit_s:g} s", read_from="nvidia-smi")
     said = (ran.stdout + ran.stderr).strip()
     first = said.splitlines()[0] if said else f"nvidia-smi ended with code {ran.code}"
     if "couldn't communicate with the NVIDIA driver" in said:

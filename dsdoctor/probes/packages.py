@@ -1,6 +1,5 @@
 """Read the patient's installed distributions from their metadata: no import, no pip, no process."""
 
-import csv
 import json
 import os
 import re
@@ -108,10 +107,12 @@ def _integrity(
 def _damages(system: System, name: str, location: str, record: str) -> Iterator[Damage]:
     """Sizes of RECORD against the disk: one listing per folder instead of one stat per file."""
     expected: dict[str, dict[str, int]] = {}
-    for row in csv.reader(record.splitlines()):
-        if len(row) == 3 and row[2].isdigit() and _fixed(row[0]):
-            folder, _, file = row[0].rpartition("/")
-            expected.setdefault(folder, {})[file] = int(row[2])
+    for line in record.splitlines():
+        path, _, size = line.rpartition(",")
+        path = path.rpartition(",")[0]
+        if size.isdigit() and _fixed(path):
+            folder, _, file = path.strip('"').rpartition("/")
+            expected.setdefault(folder, {})[file] = int(size)
     for folder, files in expected.items():
         actual = _sizes(system, os.path.join(location, folder))
         for file, size in files.items():
@@ -129,14 +130,14 @@ def _damages(system: System, name: str, location: str, record: str) -> Iterator[
 
 
 def _fixed(path: str) -> bool:
-    """Files that installers may rewrite (scripts, metadata, byte code) are no sign of damage."""
-    return not path.endswith(".pyc") and ".dist-info/" not in path and not path.startswith(("..", "/"))
+    """Files that installers may rewrite (scripts, metadata, byte code) are no sign of damage; headers are left out for speed."""
+    return not (path.endswith(".pyc") or ".dist-info/" in path or "/include/" in path or path.startswith(("..", "/")))
 
 
 def _sizes(system: System, folder: str) -> dict[str, int]:
     try:
-        with os.scandir(system.path(folder)) as entries:
-            return {e.name: e.stat().st_size for e in entries if e.is_file()}
+        with os.scandir(str(system.path(folder))) as entries:
+            return {e.name: e.stat().st_size for e in entries}
     except OSError:
         return {}
 

@@ -1,0 +1,45 @@
+"""Draw the README's pictures from a recorded machine: `python docs/pictures.py`."""
+
+import asyncio
+import io
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from dsdoctor.examination import Request, diagnose, load_knowledge, read_snapshot
+from dsdoctor.model import Report
+from dsdoctor.render import text
+
+ROOT = Path(__file__).parents[1]
+MACHINE = ROOT / "fixtures/machines/h200-arch-list-9.0a"
+WIDTH, HEIGHT = 100, 34
+
+
+def report_picture(report: Report) -> str:
+    """SVG of the text report."""
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    console.print(Text.from_ansi(text.render(report, width=WIDTH, color=True)))
+    return console.export_svg(title="dsdoctor check")
+
+
+async def tui_picture(report: Report) -> str:
+    """SVG of the TUI's first screen."""
+    from dsdoctor.tui.app import DoctorApp
+
+    app = DoctorApp(Request(snapshot=str(MACHINE)), examine=lambda request, observe: report)
+    async with app.run_test(size=(WIDTH, HEIGHT)) as pilot:
+        for _ in range(20):
+            await pilot.pause(0.1)
+        return app.export_screenshot(title="dsdoctor tui")
+
+
+def main() -> None:
+    """Write docs/report.svg and docs/tui.svg."""
+    report = diagnose(read_snapshot(str(MACHINE)).replace(origin="h200"), load_knowledge())
+    (ROOT / "docs/report.svg").write_text(report_picture(report), "utf-8")
+    (ROOT / "docs/tui.svg").write_text(asyncio.run(tui_picture(report)), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -4,13 +4,15 @@ import difflib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
+from dsdoctor.facts.purpose import PurposeName
 from dsdoctor.model import Severity
 
 KEYS = ("ignore", "severity", "fail-on", "nvme", "purpose", "python")
+PURPOSES = ("auto", *get_args(PurposeName))
 FAIL_ON = ("error", "warning", "never")
 
 
@@ -49,6 +51,9 @@ def parse(table: Mapping[str, Any], source: str) -> Settings:
     fail_on = table.get("fail-on")
     if fail_on is not None and fail_on not in FAIL_ON:
         raise SettingsError(f"{source}: fail-on is {fail_on!r}; it takes one of {', '.join(FAIL_ON)}")
+    purpose = table.get("purpose")
+    if purpose is not None and purpose not in PURPOSES:
+        raise SettingsError(f"{source}: purpose is {purpose!r}; it takes one of {', '.join(PURPOSES)}")
     return Settings(
         ignored=_ignored(table.get("ignore", []), source),
         severities=_severities(table.get("severity", {}), source),
@@ -73,8 +78,13 @@ def _table(path: Path) -> Mapping[str, Any] | None:
         raise SettingsError(f"{path}: {error}") from None
     except OSError:
         return None
-    found = document if path.name == "dsdoctor.toml" else document.get("tool", {}).get("dsdoctor")
+    found = document if path.name == "dsdoctor.toml" else _tool_table(document)
     return found if isinstance(found, dict) else None
+
+
+def _tool_table(document: Mapping[str, Any]) -> Any:
+    tools = document.get("tool")
+    return tools.get("dsdoctor") if isinstance(tools, dict) else None
 
 
 def _ignored(entries: Any, source: str) -> dict[str, str]:
@@ -93,10 +103,11 @@ def _ignored(entries: Any, source: str) -> dict[str, str]:
 def _severities(entries: Any, source: str) -> dict[str, Severity]:
     if not isinstance(entries, dict):
         raise SettingsError(f'{source}: severity is a table such as {{CUDA003 = "error"}}')
-    try:
-        return {str(code).upper(): Severity(value) for code, value in entries.items()}
-    except ValueError as error:
-        raise SettingsError(f"{source}: severity: {error}") from None
+    names = [s.value for s in Severity]
+    for code, value in entries.items():
+        if value not in names:
+            raise SettingsError(f"{source}: severity of {code} is {value!r}; it takes one of {', '.join(names)}")
+    return {str(code).upper(): Severity(value) for code, value in entries.items()}
 
 
 def _text(value: Any, name: str, source: str) -> str | None:

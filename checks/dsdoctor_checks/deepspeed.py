@@ -144,7 +144,10 @@ def _why_cpu(environment: Environment, packages: Packages | None, prescriber: Pr
 
 
 @check(
-    "DS005", "DS_ACCELERATOR names an accelerator that DeepSpeed knows", causes=["import-crashes"], guards=["import"]
+    "DS005",
+    "DS_ACCELERATOR names an accelerator that DeepSpeed knows",
+    causes=["ds-accelerator-invalid"],
+    guards=["import"],
 )
 def accelerator_name(environment: Environment, prescriber: Prescriber) -> Iterator[Finding]:
     """The value is compared letter by letter: CUDA in capitals is refused when deepspeed is imported."""
@@ -158,7 +161,7 @@ def accelerator_name(environment: Environment, prescriber: Prescriber) -> Iterat
     command = prescriber.set("DS_ACCELERATOR", lower) if lower in names else prescriber.unset("DS_ACCELERATOR")
     yield Finding(
         message=f'DS_ACCELERATOR is "{value}"; DeepSpeed takes {", ".join(names)}, in lower case',
-        cause="import-crashes",
+        cause="ds-accelerator-invalid",
         subject="DS_ACCELERATOR",
         remedy=Remedy(
             order="Correct or remove the variable", commands=(command,), verify=run_python(prescriber, _SHOW)

@@ -48,7 +48,7 @@ def report_ends_well(
     )
 
 
-@check("OPS031", "The text of ds_report is whole", causes=["ds-report-no-misread"], severity=Severity.WARNING)
+@check("OPS031", "The text of ds_report is whole", causes=["ds-report-unreadable"], severity=Severity.WARNING)
 def report_complete(report: DsReport) -> Iterator[Finding]:
     """A pasted report often lacks its head or its tail. What it does not show is not known, and not fine."""
     if report.fault_type is not None:
@@ -56,14 +56,14 @@ def report_complete(report: DsReport) -> Iterator[Finding]:
     if not report.ops and report.torch_version is None and report.deepspeed_version is None:
         yield Finding(
             message=f"{report.source} holds no line of a ds_report" + (f": {report.fault}" if report.fault else ""),
-            cause="ds-report-no-misread",
+            cause="ds-report-unreadable",
             remedy=Remedy(order="Give the whole output of ds_report", commands=("ds_report > report.txt 2>&1",)),
         )
     elif not report.complete:
         last = report.ops[-1].name if report.ops else "its head"
         yield Finding(
             message=f"{report.source} stops early: after {last} the rest of the report is missing",
-            cause="ds-report-no-misread",
+            cause="ds-report-unreadable",
             remedy=Remedy(order="Give the whole output of ds_report", commands=("ds_report > report.txt 2>&1",)),
         )
 

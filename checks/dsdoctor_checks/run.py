@@ -11,7 +11,7 @@ _TABLE = "run_errors"
 _CAUSES = tuple(
     dict.fromkeys(
         [
-            "import-hangs", "import-crashes", "jit-lock-hang", "rc-minus-11-segfault", "stale-extension-cache",
+            "import-hangs", "import-crashes", "jit-lock-hang", "rc-minus-11-segfault", "smoke-loss-wrong",
             *(row["cause"] for row in table(_TABLE)["error"]),
             *(row["cause"] for row in table(_TABLE)["signal"].values()),
         ]
@@ -31,7 +31,7 @@ def smoke_runs(smoke: Smoke, prescriber: Prescriber) -> Iterator[Finding]:
     if smoke.outcome == "ok":
         problem = loss_problem(smoke)
         if problem is not None:
-            yield _finding(smoke, problem, "stale-extension-cache", _wrong_numbers())
+            yield _finding(smoke, problem, "smoke-loss-wrong", _wrong_numbers())
     elif smoke.outcome == "timed-out":
         yield _hung(smoke, prescriber)
     elif smoke.outcome == "signal" and smoke.signal in table(_TABLE)["signal"]:

@@ -185,9 +185,7 @@ def place_clean(storage: Storage) -> Iterator[Finding]:
         )
 
 
-@check(
-    "NVME008", "The kernel has asynchronous requests to spare", causes=["nvme-no-odirect"], severity=Severity.WARNING
-)
+@check("NVME008", "The kernel has asynchronous requests to spare", causes=["aio-max-nr"], severity=Severity.WARNING)
 def requests_left(storage: Storage, limits: Limits, prescriber: Prescriber) -> Iterator[Finding]:
     """All processes share fs.aio-max-nr. Databases and other runs use it up; io_setup then fails."""
     place = _asked(storage)
@@ -195,7 +193,7 @@ def requests_left(storage: Storage, limits: Limits, prescriber: Prescriber) -> I
     if most - used < _REQUESTS_PER_RANK:
         yield Finding(
             message=f"fs.aio-max-nr is {most}, {used} are in use: {most - used} are left for {place.path}, one rank takes up to {_REQUESTS_PER_RANK}",
-            cause="nvme-no-odirect",
+            cause="aio-max-nr",
             remedy=Remedy(
                 order="Raise the kernel's limit",
                 commands=(f"{'' if prescriber.root else 'sudo '}sysctl -w fs.aio-max-nr=1048576",),

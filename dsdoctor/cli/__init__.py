@@ -1,8 +1,8 @@
 """The command line: one thin module per command, loaded when it is called."""
 
-import os
 import sys
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -42,6 +42,14 @@ class LazyGroup(click.Group):
             args = ["check", *args]
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """A reader that went away (`| head -1`) is no failure; click would make it exit 1, which means findings."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            import_module("dsdoctor.cli.terminal").forget_stdout()
+            ctx.exit(0)
+
 
 @click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="dsdoctor %(version)s")
@@ -57,8 +65,4 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    try:
-        root(prog_name="dsdoctor")
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.exit(0)
+    root(prog_name="dsdoctor")

@@ -33,5 +33,6 @@ def _check(values: dict[str, Any]) -> int:
     with progress() as observe:
         report = examine(wanted, observe)
     verbosity = -1 if values["quiet"] else values["verbose"]
-    write(render(report, form, verbosity, to_file=bool(values["output"])), values["output"])
+    output = None if values["output"] == "-" else values["output"]
+    write(render(report, form, verbosity, to_file=bool(output)), output)
     return exit_code(report, values["fail_on"] or wanted.settings.fail_on or "error")

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from dsdoctor.cli.guard import guarded
+from dsdoctor.cli.guard import guarded, stop
 
 
 @click.command("explain")
@@ -16,7 +16,11 @@ def command(name: str) -> None:
 
 def _explain(name: str) -> int:
     from dsdoctor.examination import load_knowledge
-    from dsdoctor.render.explanation import explain
+    from dsdoctor.render.explanation import Unknown, explain
 
-    click.echo(explain(load_knowledge(), name))
+    try:
+        text = explain(load_knowledge(), name)
+    except Unknown as error:
+        stop(str(error), 2)
+    click.echo(text)
     return 0

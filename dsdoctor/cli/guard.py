@@ -37,5 +37,7 @@ def guarded(action: Callable[[], T]) -> T:
 
 def stop(sentence: str, code: int) -> NoReturn:
     """Say ``sentence`` on stderr and end with ``code``."""
-    print(f"dsdoctor: {' '.join(sentence.split())}", file=sys.stderr)
+    from dsdoctor.render.plain import one_line
+
+    print(f"dsdoctor: {one_line(sentence)}", file=sys.stderr)
     raise SystemExit(code)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from dsdoctor.cli.terminal import colour, columns, forget_stdout, takes
 from dsdoctor.examination import ExaminationError
 from dsdoctor.facts import Snapshot
 from dsdoctor.model import Report
@@ -23,12 +24,12 @@ def render(report: Report, form: str, verbosity: int, *, to_file: bool) -> str:
     from dsdoctor.render import text
 
     terminal = not to_file and sys.stdout.isatty()
-    width = shutil.get_terminal_size((80, 24)).columns if terminal else int(os.environ.get("COLUMNS") or 100)
+    width = shutil.get_terminal_size((80, 24)).columns if terminal else columns()
     return text.render(
         report,
         width=min(width, 120),
-        color=_colour(terminal),
-        unicode=to_file or _takes(sys.stdout.encoding, "\u2022"),
+        color=not to_file and colour(terminal),
+        unicode=to_file or takes(sys.stdout.encoding, "\u2022"),
         verbosity=verbosity,
     )
 
@@ -37,12 +38,15 @@ def write(document: str, output: str | None) -> None:
     """To a file, or to stdout. Raises ExaminationError when the file cannot be written."""
     if output and output != "-":
         try:
-            Path(output).write_text(document, "utf-8")
+            Path(output).write_text(document, "utf-8", errors="backslashreplace")
         except OSError as error:
             raise ExaminationError(f"{output} cannot be written: {error.strerror or error}") from None
         return
-    sys.stdout.write(document)
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(document)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head -1`: the reader has what it wanted; the exit code stays that of the report
+        forget_stdout()
 
 
 def redacted(snapshot: Snapshot) -> Snapshot:
@@ -54,19 +58,3 @@ def redacted(snapshot: Snapshot) -> Snapshot:
     except (KeyError, OSError, ImportError):
         user = None
     return redact(snapshot, os.path.expanduser("~"), user, socket.gethostname())
-
-
-def _colour(terminal: bool) -> bool:
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE", "0") != "0":
-        return True
-    return terminal and os.environ.get("TERM") != "dumb"
-
-
-def _takes(encoding: str | None, character: str) -> bool:
-    try:
-        character.encode(encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

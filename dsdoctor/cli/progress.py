@@ -20,8 +20,10 @@ def progress() -> Iterator[Observer]:
 
     with Status("examining ...", console=Console(stderr=True), spinner="dots") as status:
         line = _Line(status.update)
-        yield line.observe
-        line.stop()
+        try:
+            yield line.observe
+        finally:
+            line.stop()
 
 
 class _Line:

@@ -3,7 +3,7 @@
 from dsdoctor.judge import finding_severity
 from dsdoctor.model import Evidence, Finding, Report, Severity, Verdict
 from dsdoctor.plan import counted
-from dsdoctor.render.plain import clean
+from dsdoctor.render.plain import clean, one_line
 
 SHOWN = 10
 _WORD = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -18,7 +18,7 @@ def render(report: Report) -> str:
         lines += [_annotation(severity, v, f) for v, f in mine[:SHOWN]]
         if len(mine) > SHOWN:
             lines.append(f"{len(mine) - SHOWN} more of severity {severity.value} are in the full report")
-    return "\n".join([*lines, f"dsdoctor: {clean(report.summary)}"]) + "\n"
+    return "\n".join([*lines, f"dsdoctor: {one_line(report.summary)}"]) + "\n"
 
 
 def _annotation(severity: Severity, verdict: Verdict, finding: Finding) -> str:

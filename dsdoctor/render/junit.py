@@ -35,7 +35,7 @@ def _case(suite: ElementTree.Element, verdict: Verdict) -> str | None:
         element = ElementTree.SubElement(case, "failure", type=verdict.findings[0].cause, message=messages[0])
         lines = list(messages)
         for finding in verdict.findings:
-            lines += [f"  {e.where}: {clean(e.text)}" for e in finding.evidence]
+            lines += [f"  {clean(e.where)}: {clean(e.text)}" for e in finding.evidence]
             lines += [f"  $ {clean(c)}" for c in (finding.remedy.commands if finding.remedy else ())]
         element.text = "\n".join(lines)
         return "failure"

@@ -25,7 +25,7 @@ def render(report: Report) -> str:
         for step in report.plan:
             lines.append(f"{step.number}. {_text(step.order)} (clears {', '.join(step.clears)})")
             if step.commands:
-                lines += ["", "   ```sh", *(f"   {clean(c)}" for c in step.commands), "   ```", ""]
+                lines += ["", "   ```sh", *(_block(c) for c in step.commands), "   ```", ""]
         lines.append("")
     lines += ["## What can run here", "", "| | state | proof |", "| --- | --- | --- |"]
     for item in report.capabilities:
@@ -34,6 +34,11 @@ def render(report: Report) -> str:
             f"| {item.title} | {item.state.replace('_', ' ')} {_cell(detail)} | {item.proof.value if item.state == 'ready' else ''} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _block(command: str) -> str:
+    """A command inside of the list item, on all of its lines."""
+    return "\n".join(f"   {line}" for line in clean(command).split("\n"))
 
 
 def _text(text: str) -> str:

@@ -2,11 +2,12 @@
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 from dsdoctor.judge import finding_severity
 from dsdoctor.model import Finding, Report, Severity, Verdict
 from dsdoctor.plan import counted
-from dsdoctor.render.plain import clean
+from dsdoctor.render.plain import clean, one_line
 
 _LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
@@ -46,5 +47,12 @@ def _location(finding: Finding) -> dict[str, Any]:
     file, _, line = file.rpartition(":")
     if file and line.isdigit() and column.isdigit():
         region = {"startLine": int(line), "startColumn": int(column)}
-        return {"physicalLocation": {"artifactLocation": {"uri": file.replace("\\", "/")}, "region": region}}
-    return {"logicalLocations": [{"name": finding.subject or "this machine", "kind": "resource"}]}
+        return {"physicalLocation": {"artifactLocation": {"uri": _uri(clean(file))}, "region": region}}
+    return {"logicalLocations": [{"name": one_line(finding.subject or "") or "this machine", "kind": "resource"}]}
+
+
+def _uri(path: str) -> str:
+    """A path as a URI reference: ``C:\\a b`` becomes ``file:///C:/a%20b``."""
+    path = path.replace("\\", "/")
+    drive = "file:///" if path[1:3] == ":/" else ""
+    return drive + quote(path, safe="/:" if drive else "/")

@@ -117,7 +117,7 @@ def _capabilities(page: Page, capabilities: Iterable[Capability]) -> None:
     if not items:
         return
     page.heading("What can I run here?")
-    title = min(max(len(c.title) for c in items), page.width // 2)
+    title = max(len(c.title) for c in items)
     for item in items:
         state = item.state.replace("_", " ")
         detail = {
@@ -126,7 +126,10 @@ def _capabilities(page: Page, capabilities: Iterable[Capability]) -> None:
             "unknown": f"because {item.because}",
             "not_applicable": item.because or "",
         }[item.state]
-        first = f"  {item.title[:title]:{title}}  {state:14} "
+        first = f"  {item.title:{title}}  {state:14} "
+        if len(first) + 20 > page.width:  # no room for columns
+            page.wrap(f"{state}: {item.title} ({detail})", "  ", "    ")
+            continue
         start = len(page.lines)
         page.wrap(detail, first)
         page.lines[start] = page.lines[start].replace(f"  {state}", f"  {page.paint(state, state)}", 1)

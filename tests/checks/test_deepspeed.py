@@ -112,6 +112,7 @@ def test_the_cpu_accelerator_without_a_gpu_is_right() -> None:
 
 def test_ds_accelerator_in_capitals_is_lowered() -> None:
     finding = only(family.accelerator_name, h.healthy(h.environment(DS_ACCELERATOR="CUDA")))
+    assert finding.cause == "ds-accelerator-invalid"
     assert finding.remedy is not None
     assert finding.remedy.commands == ("export DS_ACCELERATOR=cuda",)
     bogus = only(family.accelerator_name, h.healthy(h.environment(DS_ACCELERATOR="bogus")))

@@ -183,14 +183,18 @@ def test_a_ds_report_that_died_although_the_imports_work() -> None:
 
 def test_a_text_that_is_no_report_and_one_that_is_cut() -> None:
     nothing = h.ds_report(source="notes.txt", ops=(), torch_version=None, deepspeed_version=None, complete=False)
-    assert "notes.txt holds no line" in only(family.report_complete, h.healthy(nothing)).message
+    finding = only(family.report_complete, h.healthy(nothing))
+    assert "notes.txt holds no line" in finding.message
+    assert finding.cause == "ds-report-unreadable"
     help_text = h.ds_report(
         source="x", ops=(), torch_version=None, deepspeed_version=None, fault="this is the help text"
     )
     assert "this is the help text" in only(family.report_complete, h.healthy(help_text)).message
     assert verdict(family.report_ends_well, h.healthy(help_text)).status is Status.NOT_APPLICABLE
     cut = report("async_io", "fused_adam", source="paste.txt", complete=False)
-    assert "after fused_adam" in only(family.report_complete, h.healthy(cut)).message
+    finding = only(family.report_complete, h.healthy(cut))
+    assert "after fused_adam" in finding.message
+    assert finding.cause == "ds-report-unreadable"
 
 
 def test_a_report_from_the_login_node() -> None:

@@ -36,7 +36,9 @@ def test_a_run_whose_loss_falls_is_proof() -> None:
     [((1.0, math.nan), "nan"), ((1.0, math.inf), "inf"), ((1.0, 1.2), "did not learn"), ((), "without a loss")],
 )
 def test_a_run_that_ended_but_did_not_learn(losses: tuple[float, ...], word: str) -> None:
-    assert word in told(h.smoke(losses=losses)).message
+    finding = told(h.smoke(losses=losses))
+    assert word in finding.message
+    assert finding.cause == "smoke-loss-wrong"
 
 
 @pytest.mark.parametrize(

@@ -72,3 +72,4 @@ def test_the_kernels_requests_are_used_up() -> None:
     used = h.healthy(h.storage(h.place()), h.limits(aio_max_nr=65536, aio_nr=65500))
     found = verdict(family.requests_left, used)
     assert "36 are left" in found.findings[0].message
+    assert found.findings[0].cause == "aio-max-nr"

@@ -206,7 +206,7 @@ def wsl_pinned(host: Host, gpus: Gpus, config: DsConfig | None) -> Iterator[Find
 
 @check("HOST007", "WSL is version 2", causes=["no-gpu-visible"], guards=["gpu"])
 def wsl_two(host: Host, purpose: Purpose | None, environment: Environment | None) -> Iterator[Finding]:
-    """WSL 1 has no Linux kernel and no CUDA."""
+    """WSL 1 has no Linux kernel of its own, so there is no CUDA in it; WSL 2 has both."""
     if host.wsl is None:
         not_applicable("this is not WSL")
     if host.wsl == 1 and gpu_wanted(purpose) is not True:

@@ -96,7 +96,7 @@ def cudart_links(kits: Toolkits, torch: Torch, purpose: Purpose | None, prescrib
     kit = _looked_into(kits)
     if BASE_HEADER not in kit.headers:
         not_applicable("the toolkit has no headers either; see CUDA006")
-    if "cudart" in kit.libraries or kit.root.endswith("/cuda-compat"):
+    if "cudart" in kit.libraries:
         return
     pip = kit.found_by == "pip"
     yield Finding(

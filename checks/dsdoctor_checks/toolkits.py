@@ -92,6 +92,8 @@ def install_toolkit(cuda: str, prescriber: Prescriber, note: str | None = None, 
     elif host.wsl:
         hints.append("never install a driver inside WSL")
     dashed = cuda.replace(".", "-")
+    rpm = host.package_manager != "apt"  # NVIDIA calls the RPM packages -devel
+    names = tuple(f"{name}el" if rpm and name.endswith("-dev") else name for name in names)
     return Remedy(
         order=f"Install the {what} and set CUDA_HOME to it",
         commands=(*prescriber.system(*(f"{name}-{dashed}" for name in names)), prescriber.set("CUDA_HOME", root)),

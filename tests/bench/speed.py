@@ -11,14 +11,17 @@ import sysconfig
 import time
 from pathlib import Path
 
-SCRIPTS = Path(sysconfig.get_path("scripts"))
+DS_REPORT = str(Path(sysconfig.get_path("scripts")) / "ds_report")
+if not Path(DS_REPORT).exists():
+    DS_REPORT = shutil.which("ds_report") or DS_REPORT
+DSDOCTOR = [sys.executable, "-m", "dsdoctor"]
 CONTENDERS = {
     "python -c pass": [sys.executable, "-c", "pass"],
-    "dsdoctor --version": [str(SCRIPTS / "dsdoctor"), "--version"],
-    "dsdoctor --help": [str(SCRIPTS / "dsdoctor"), "--help"],
-    "ds_report": [str(SCRIPTS / "ds_report")],
-    "check --static": [str(SCRIPTS / "dsdoctor"), "check", "--static", "--json", "--python", sys.executable],
-    "check": [str(SCRIPTS / "dsdoctor"), "check", "--json", "--python", sys.executable],
+    "dsdoctor --version": [*DSDOCTOR, "--version"],
+    "dsdoctor --help": [*DSDOCTOR, "--help"],
+    "ds_report": [DS_REPORT],
+    "check --static": [*DSDOCTOR, "check", "--static", "--json", "--python", sys.executable],
+    "check": [*DSDOCTOR, "check", "--json", "--python", sys.executable],
 }
 PROMISES = (("check --static", "ds_report", 0.2), ("check", "ds_report", 1.3))
 
@@ -32,7 +35,7 @@ def seconds(command: list[str]) -> float:
 
 def main(rounds: int = 5) -> None:
     """Run every contender ``rounds`` times after one warm-up and print medians, spread and ratios."""
-    if shutil.which(str(SCRIPTS / "ds_report")) is None:
+    if not Path(DS_REPORT).exists():
         sys.exit("ds_report is not installed beside this Python: nothing to compare with")
     for command in CONTENDERS.values():
         seconds(command)

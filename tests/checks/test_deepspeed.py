@@ -198,3 +198,10 @@ def test_two_copies_of_deepspeed() -> None:
     found = verdict(family.one_deepspeed, h.healthy(h.deepspeed_live(version="0.14.0")))
     assert found.severity is Severity.WARNING
     assert "0.14.0" in found.findings[0].message
+
+
+def test_wheel_is_fresh_unless_it_was_built_beside_torch_1() -> None:
+    old = verdict(family.wheel_is_fresh, h.healthy(h.deepspeed(built_torch="1.13", built_cuda="11.7")))
+    assert "torch 1.13" in old.findings[0].message
+    assert verdict(family.wheel_is_fresh, h.healthy(h.deepspeed(built_torch="2.4"))).status is Status.PASSED
+    assert verdict(family.wheel_is_fresh, h.healthy()).status is Status.NOT_APPLICABLE

@@ -202,3 +202,12 @@ def test_a_report_from_the_login_node() -> None:
     assert only(family.report_saw_gpu, h.healthy(pasted)).cause == "login-node-report"
     cpu_build = report("deepspeed_shm_comm", source="paste.txt", accelerator="cpu", torch_version="2.13.0+cpu")
     assert verdict(family.report_saw_gpu, h.healthy(cpu_build, h.no_gpus())).status is Status.PASSED
+
+
+def test_the_rest_of_a_failed_build_is_named_with_its_folder() -> None:
+    rest = CachedOp(name="fused_adam", path="/c/fused_adam", torch_path=f"{h.SITE}/torch")
+    finding = only(family.failed_builds, h.healthy(h.caches(ops=(rest,))))
+    assert finding.subject == "fused_adam"
+    assert "/c/fused_adam" in finding.message
+    building = CachedOp(name="fused_adam", path="/c/fused_adam", lock_age_s=3.0, lock_builder_alive=True)
+    assert verdict(family.failed_builds, h.healthy(h.caches(ops=(building,)))).status is Status.PASSED

@@ -1,5 +1,6 @@
 """The catalogue is fresh, and every check keeps the promises that its author made."""
 
+import inspect
 import re
 from pathlib import Path
 
@@ -27,7 +28,8 @@ def test_there_are_sixty_checks_over_all_families() -> None:
 
 @pytest.mark.parametrize("check", KNOWLEDGE.checks, ids=lambda c: c.code)
 def test_check_names_known_causes_and_explains_itself(check: Check) -> None:
-    assert check.causes
+    may_find = "yield" in inspect.getsource(check.run).replace("yield from ()", "")
+    assert check.causes or not may_find, f"{check.code} finds something and names no cause for it"
     assert set(check.causes) <= set(KNOWLEDGE.causes), f"{check.code} names causes that no table knows"
     assert len(check.rationale) > 40
     assert not check.title.endswith(".")

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 from dsdoctor import examination
 from dsdoctor.facts.snapshot import decode
-from dsdoctor.render import RENDERERS
 knowledge = examination.load_knowledge()
 snapshot = decode(Path(sys.argv[1], "facts.json").read_bytes(), "fixture")
 examination.diagnose(snapshot, knowledge)  # tables are read and cached on first use

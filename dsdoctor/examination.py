@@ -87,9 +87,12 @@ def load_knowledge() -> Knowledge:
 def select_checks(knowledge: Knowledge, request: Request) -> tuple[Check, ...]:
     """The checks that the request asks for. Raises ExaminationError for an unknown code or family."""
     try:
-        return registry.select(knowledge.checks, request.only, request.skip)
+        chosen = registry.select(knowledge.checks, request.only, request.skip)
     except registry.UnknownSelection as error:
         raise ExaminationError(str(error)) from None
+    if not chosen:
+        raise ExaminationError("--only and --skip together leave no check")
+    return chosen
 
 
 def take_snapshot(request: Request, observe: Observer = nobody) -> Snapshot:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from dsdoctor.check import NotApplicable, Unknown
 from dsdoctor.facts import Snapshot, Unavailable
 from dsdoctor.facts.snapshot import SECTIONS
@@ -65,7 +67,9 @@ def judge_one(
         return verdict(Status.CRASHED, reason=f"{check.code} names undeclared causes: {', '.join(sorted(undeclared))}")
     if not findings:
         return verdict(Status.PASSED)
-    worst = max((f.severity if f.severity and not severity else wanted for f in findings), key=lambda s: s.rank)
+    if severity is not None:  # the user's word goes over a finding's own
+        findings = tuple(msgspec.structs.replace(f, severity=None) for f in findings)
+    worst = max((f.severity or wanted for f in findings), key=lambda s: s.rank)
     return verdict(Status.FAILED, findings=findings, severity=worst)
 
 

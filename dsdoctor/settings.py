@@ -1,6 +1,7 @@
 """What a project decided once: `[tool.dsdoctor]` of pyproject.toml, or dsdoctor.toml."""
 
 import difflib
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,11 +44,11 @@ def load_settings(start: Path) -> Settings:
 
 
 def parse(table: Mapping[str, Any], source: str) -> Settings:
-    """Settings from a parsed table. Raises SettingsError for an unknown key, a wrong value, or an ignore without reason."""
-    for key in table:
-        if key not in KEYS:
-            near = difflib.get_close_matches(key, KEYS, 1)
-            raise SettingsError(f"{source}: {key!r} is no setting" + (f"; did you mean {near[0]!r}?" if near else ""))
+    """Settings from a parsed table. Raises SettingsError for an unknown key, a wrong value, or an ignore without reason.
+
+    A relative ``nvme``, and a ``python`` that is a relative path, count from the folder of ``source``.
+    """
+    _known(table, KEYS, "is no setting", source)
     fail_on = table.get("fail-on")
     if fail_on is not None and fail_on not in FAIL_ON:
         raise SettingsError(f"{source}: fail-on is {fail_on!r}; it takes one of {', '.join(FAIL_ON)}")
@@ -59,7 +60,9 @@ def parse(table: Mapping[str, Any], source: str) -> Settings:
         severities=_severities(table.get("severity", {}), source),
         fail_on=fail_on,
         source=source,
-        **{name: _text(table.get(name), name, source) for name in ("nvme", "purpose", "python")},
+        purpose=purpose,
+        nvme=_place(_text(table.get("nvme"), "nvme", source), source),
+        python=_interpreter(_text(table.get("python"), "python", source), source),
     )
 
 
@@ -71,13 +74,15 @@ def _table(path: Path) -> Mapping[str, Any] | None:
     else:
         import tomli as tomllib
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        document = tomllib.loads(path.read_text("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         if path.name == "pyproject.toml":
             return None  # somebody else's file: their tools will complain
         raise SettingsError(f"{path}: {error}") from None
-    except OSError:
-        return None
+    except OSError as error:
+        if path.name == "pyproject.toml":
+            return None
+        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
     found = document if path.name == "dsdoctor.toml" else _tool_table(document)
     return found if isinstance(found, dict) else None
 
@@ -92,6 +97,8 @@ def _ignored(entries: Any, source: str) -> dict[str, str]:
         raise SettingsError(f'{source}: ignore is a list of tables such as {{code = "NET001", reason = "..."}}')
     ignored: dict[str, str] = {}
     for entry in entries:
+        if isinstance(entry, dict):
+            _known(entry, ("code", "reason"), "is no part of an ignore entry", source)
         code = entry.get("code") if isinstance(entry, dict) else entry
         reason = entry.get("reason") if isinstance(entry, dict) else None
         if not isinstance(code, str) or not isinstance(reason, str) or not reason.strip():
@@ -108,6 +115,24 @@ def _severities(entries: Any, source: str) -> dict[str, Severity]:
         if value not in names:
             raise SettingsError(f"{source}: severity of {code} is {value!r}; it takes one of {', '.join(names)}")
     return {str(code).upper(): Severity(value) for code, value in entries.items()}
+
+
+def _known(table: Mapping[str, Any], names: tuple[str, ...], what: str, source: str) -> None:
+    for key in table:
+        if key not in names:
+            near = difflib.get_close_matches(key, names, 1)
+            raise SettingsError(f"{source}: {key!r} {what}" + (f"; did you mean {near[0]!r}?" if near else ""))
+
+
+def _place(path: str | None, source: str) -> str | None:
+    """A path of the file, seen from its folder."""
+    return None if path is None else os.path.join(os.path.dirname(source), os.path.expanduser(path))
+
+
+def _interpreter(path: str | None, source: str) -> str | None:
+    """The same for a path such as .venv or env/bin/python; a bare name such as python3.11 is looked up on PATH."""
+    is_path = path is not None and ("/" in path or os.sep in path or path.startswith((".", "~")))
+    return _place(path, source) if is_path else path
 
 
 def _text(value: Any, name: str, source: str) -> str | None:

@@ -99,6 +99,11 @@ def _several_nodes(snapshot: Snapshot) -> str | None:
     return "no second node is named (hostfile, or --purpose multi-node)"
 
 
+def _nvme(snapshot: Snapshot) -> str | None:
+    """DeepSpeed's async_io is written for Linux's io_submit."""
+    return None if snapshot.host is None or snapshot.host.system == "linux" else "async_io exists on Linux only"
+
+
 def _package(name: str) -> Decide:
     def applies(snapshot: Snapshot) -> str | None:
         if snapshot.packages is not None and snapshot.packages.version(name) is None:
@@ -159,7 +164,7 @@ CAPABILITIES = (
     _spec("zero3", "ZeRO-3", _training(), proof=_shown(stage=3)),
     _spec("optimizer-offload-cpu", "optimizer offload to CPU", _training("cpp-build")),
     _spec("param-offload-cpu", "parameter offload to CPU", _training("cpp-build")),
-    _spec("nvme-offload", "NVMe offload (ZeRO-Infinity)", _training("cpp-build", "aio")),
+    _spec("nvme-offload", "NVMe offload (ZeRO-Infinity)", _training("cpp-build", "aio"), _nvme),
     _spec("fp16", "fp16", _precision_needs("fp16"), _fp16, _shown(dtype="fp16")),
     _spec("bf16", "bf16", _precision_needs("bf16"), _BF16, _shown(dtype="bf16")),
     _spec("fp8", "fp8 (hardware)", _precision_needs("bf16"), _FP8),

@@ -1,190 +1,193 @@
-"""Checks of what compiles an op beside nvcc: the C++ compiler, nvcc's host compiler, ninja, libc's headers, libstdc++."""
+"""Checks of the compilers, ninja and the C++ library: what a build of an op needs beside nvcc.
 
+Those of nvcc's host compiler are in host_compilers.py; they belong to this family too.
+"""
+
+import ntpath
+import posixpath
 from collections.abc import Iterator
 
 from dsdoctor.api import (
-    Compiler,
     Compilers,
-    DeepSpeed,
     Finding,
+    Host,
+    Ninja,
     Prescriber,
-    Purpose,
     Remedy,
     Severity,
-    Toolkits,
+    StandardLibrary,
     Torch,
     check,
     known,
     not_applicable,
 )
-from dsdoctor_checks.host_compilers import accepted_by_nvcc, host_compiler_there, select, torch_floor
-from dsdoctor_checks.toolkits import need_cuda_builds
-from dsdoctor_checks.versions import release
+from dsdoctor_checks.host_compilers import gcc_accepted, gcc_new_enough, usual_compiler
+from dsdoctor_checks.rows import run_python
+from dsdoctor_checks.versions import before
 
-__all__ = ["accepted_by_nvcc", "host_compiler_there", "torch_floor"]
-
-_HPC = {"nvhpc": "NVIDIA HPC", "intel": "Intel"}
+__all__ = ["gcc_accepted", "gcc_new_enough", "usual_compiler"]
 _BUILDS = ("cpp-build", "cuda-build")
+_BUILD_TOOLS = (
+    "winget install Microsoft.VisualStudio.2022.BuildTools --override"
+    ' "--wait --passive --add Microsoft.VisualStudio.Workload.VCTools --includeRecommended"'
+)
 
 
-@check("CXX001", "There is a C++ compiler that works", causes=["cxx-compiler-missing"], guards=_BUILDS)
-def compiler_works(compilers: Compilers, deepspeed: DeepSpeed | None, prescriber: Prescriber) -> Iterator[Finding]:
-    """torch compiles ops with CXX, else with c++ (cl on Windows). Without one not even the CPU ops can be built."""
-    cxx = known(compilers.cxx, "the C++ compiler")
-    if cxx.path is not None and cxx.problem is None:
-        return
-    set_by = f" (from {cxx.selected_by})" if cxx.selected_by in ("CXX", "CC") else ""
-    what = f"{cxx.command}{set_by} {cxx.problem or 'is not on PATH'}"
-    prebuilt = deepspeed is not None and bool(deepspeed.prebuilt_ops)
-    yield Finding(
-        message=f"{what}; no op can be compiled",
-        cause="cxx-compiler-missing",
-        severity=Severity.WARNING if prebuilt else None,
-        remedy=_give_compiler(cxx, compilers, prescriber),
+def _install_compiler(prescriber: Prescriber) -> Remedy:
+    system = prescriber.host.system if prescriber.host is not None else None
+    if system == "windows":
+        order = "Install Microsoft's C++ build tools, and start from their command prompt"
+        return Remedy(order=order, commands=(_BUILD_TOOLS,), safety="careful", verify="cl")
+    if system == "darwin":
+        order = "Install Apple's command line tools"
+        return Remedy(order=order, commands=("xcode-select --install",), verify="c++ --version")
+    commands = prescriber.system("g++")
+    return Remedy(
+        order="Install a C++ compiler",
+        commands=commands,
+        safety="safe" if commands else "manual",
+        verify=prescriber.shell("c++ --version"),
     )
 
 
-def _give_compiler(cxx: Compiler, compilers: Compilers, prescriber: Prescriber) -> Remedy:
-    """The shortest way to a C++ compiler: forget a wrong CXX, take one that is here, or install one."""
-    if prescriber.windows:
-        order = "Install the Visual Studio build tools with C++, and work in their developer prompt"
-        command = "winget install Microsoft.VisualStudio.2022.BuildTools"
-        return Remedy(order=order, commands=(command,), safety="careful", verify="where cl")
-    here = next((c for c in compilers.found if c.path and c.command.startswith(("g++", "clang++"))), None)
-    if here is not None:
-        commands: tuple[str, ...] = (prescriber.set("CXX", here.command),)
-        return Remedy(order=f"Compile with {here.path}", commands=commands, verify=f"{here.command} --version")
-    host = prescriber.host
-    if host is not None and host.system == "darwin":
-        return Remedy(
-            order="Install Apple's command-line tools", commands=("xcode-select --install",), verify="c++ --version"
-        )
-    conda = prescriber.conda("gxx")
-    commands = prescriber.system("g++") or ((conda,) if conda else ())
+@check("CXX001", "There is a C++ compiler", causes=["cxx-compiler-missing"], guards=_BUILDS)
+def compiler_there(compilers: Compilers, prescriber: Prescriber) -> Iterator[Finding]:
+    """torch compiles ops with the compiler that CXX names, else with c++ (cl on Windows)."""
+    cxx = known(compilers.cxx, "the C++ compiler")
+    if cxx.path is not None:
+        return
     if cxx.selected_by == "CXX":
-        commands = (*commands, prescriber.unset("CXX"))
-    note = f"without root: {conda}" if conda and commands[0] != conda else None
-    safety = "safe" if commands else "manual"
-    return Remedy(order="Install a C++ compiler", commands=commands, safety=safety, verify="c++ --version", note=note)  # type: ignore[arg-type]
-
-
-@check("CXX002", "The compilers are not those of an HPC kit", causes=["nvhpc-compiler-picked-up"], guards=_BUILDS)
-def no_hpc_compiler(
-    compilers: Compilers, torch: Torch, purpose: Purpose | None, prescriber: Prescriber
-) -> Iterator[Finding]:
-    """Cluster modules set CC and CXX to nvc++ or icpx. torch's and CUDA's headers are made for gcc and clang."""
-    cxx = known(compilers.cxx, "the C++ compiler")
-    used = [cxx] if torch.cuda is None or compilers.nvcc_host is None else [cxx, compilers.nvcc_host]
-    strange = {c.command: c for c in used if c.family in _HPC}
-    if not strange:
-        return
-    listed = ", ".join(f"{c.command} ({c.selected_by}) is {_HPC[c.family]}'s" for c in strange.values())
-    kit = next(iter(strange.values())).family
-    yield Finding(
-        message=f"{listed}: torch's headers are not made for it",
-        cause="nvhpc-compiler-picked-up",
-        severity=None if kit == "nvhpc" else Severity.WARNING,
-        remedy=Remedy(
-            order="Compile with gcc",
-            commands=select("gcc", "g++", prescriber),
-            verify="$CXX --version",
-            note="or unload the module: module unload nvhpc" if kit == "nvhpc" else None,
-        ),
-    )
+        remedy = Remedy(
+            order="Unset CXX, so that c++ is taken",
+            commands=(prescriber.unset("CXX"),),
+            verify=prescriber.shell("c++ --version"),
+        )
+        said = f"CXX is {cxx.command!r}, and no such program is found"
+    else:
+        said, remedy = f"{cxx.command} is not on PATH, and CXX is not set", _install_compiler(prescriber)
+    yield Finding(message=said, cause="cxx-compiler-missing", remedy=remedy)
 
 
 @check("CXX005", "ninja can be run", causes=["ninja-missing"], guards=_BUILDS)
 def ninja_runs(compilers: Compilers, prescriber: Prescriber) -> Iterator[Finding]:
-    """torch builds every DeepSpeed op with ninja and looks for it on PATH, even when the op is cached."""
+    """torch builds every op with ninja, which it looks for on PATH. It must answer `ninja --version` with exit code 0."""
     ninja = known(compilers.ninja, "whether ninja is there")
     if ninja.path is not None and ninja.problem is None:
         return
-    inside = ninja.in_environment
     if ninja.path is not None:
-        message, order = f"{ninja.path} {ninja.problem}", "Install ninja anew"
-    elif inside is not None:
-        message, order = (
-            f"ninja is not on PATH, although it is here: {inside}",
-            "Activate the environment, or put its folder on PATH",
-        )
+        said = f"{ninja.path} {ninja.problem}"
+    elif ninja.in_environment is not None:
+        said = f"ninja is not on PATH; it is in {ninja.in_environment}: the environment is not activated"
     else:
-        message, order = "ninja is neither on PATH nor in the environment", "Install ninja into the environment"
-    commands = (prescriber.pip("ninja", options="--force-reinstall" if ninja.path else ""),)
-    if inside is not None:
-        folder = inside.replace("\\", "/").rpartition("/")[0]
-        commands = (f"set PATH={folder};%PATH%" if prescriber.windows else prescriber.set("PATH", f"{folder}:$PATH"),)
-    yield Finding(
-        message=message,
-        cause="ninja-missing",
-        remedy=Remedy(
-            order=order,
-            commands=commands,
-            verify=prescriber.shell("ninja --version"),
-            note="other nodes do not get PATH from the launcher: write it into ~/.deepspeed_env" if inside else None,
-        ),
-    )
+        said = "ninja is not on PATH"
+    yield Finding(message=said, cause="ninja-missing", remedy=_ninja_remedy(ninja, prescriber))
 
 
-@check("CXX007", "The C library's headers are there", causes=["libc-headers-missing"], guards=_BUILDS)
-def libc_headers(compilers: Compilers, prescriber: Prescriber) -> Iterator[Finding]:
-    """A compiler without stdio.h and limits.h compiles nothing. Slim images and home-made compilers lack them."""
-    if prescriber.host is not None and prescriber.host.system != "linux":
-        not_applicable("this is not Linux")
+def _ninja_remedy(ninja: Ninja, prescriber: Prescriber) -> Remedy:
+    verify = prescriber.shell("ninja --version")
+    if ninja.in_environment is None:
+        again = "--force-reinstall" if ninja.path is not None else ""
+        command = prescriber.pip("ninja", options=again)
+        return Remedy(order="Install ninja into this environment", commands=(command,), verify=verify)
+    folder = (ntpath if prescriber.windows else posixpath).dirname(ninja.in_environment)
+    if prescriber.windows:
+        command = prescriber.set("PATH", f"{folder};%PATH%")
+    elif prescriber.notebook:
+        command = f"import os; os.environ['PATH'] = '{folder}:' + os.environ['PATH']"
+    else:
+        command = prescriber.set("PATH", f"{folder}:$PATH")
+    note = "activating the environment does it too; for several nodes put the line into ~/.deepspeed_env"
+    return Remedy(order="Put the environment's programs on PATH", commands=(command,), verify=verify, note=note)
+
+
+@check("CXX006", "The C library's headers are there", causes=["libc-headers-missing"], guards=_BUILDS)
+def libc_headers(compilers: Compilers, host: Host | None, prescriber: Prescriber) -> Iterator[Finding]:
+    """A compiler without stdio.h compiles nothing. Slim images have gcc and not the headers."""
+    if host is not None and host.system != "linux":
+        not_applicable("the compiler brings them on this system")
     if compilers.cxx is not None and compilers.cxx.path is None:
-        not_applicable("there is no compiler; see CXX001")
-    if known(compilers.libc_headers, "whether libc's headers are there"):
+        not_applicable("there is no C++ compiler; see CXX001")
+    if known(compilers.libc_headers, "whether the C library's headers are there"):
         return
     commands = prescriber.system("libc6-dev")
     yield Finding(
-        message="stdio.h or limits.h is not in /usr/include",
+        message="stdio.h and limits.h of the C library were not found",
         cause="libc-headers-missing",
         remedy=Remedy(
             order="Install the C library's headers",
             commands=commands,
             safety="safe" if commands else "manual",
-            verify="ls /usr/include/stdio.h",
+            verify=prescriber.shell("ls /usr/include/stdio.h"),
         ),
     )
 
 
 @check(
-    "CXX008", "Ops are compiled and loaded with one libstdc++", causes=["glibcxx-missing"], severity=Severity.WARNING
+    "CXX007",
+    "The C++ library that Python loads is as new as the compiler's",
+    causes=["glibcxx-missing"],
+    severity=Severity.WARNING,
 )
-def one_libstdcxx(compilers: Compilers, prescriber: Prescriber) -> Iterator[Finding]:
-    """An op compiled by the system's g++ may need symbols that an older libstdc++ in the environment does not have."""
-    by_owner = {library.owner: library for library in compilers.standard_libraries if library.glibcxx}
-    system, loaded = by_owner.get("system"), by_owner.get("environment") or by_owner.get("conda")
-    if loaded is None or loaded.glibcxx is None:
-        not_applicable("no other libstdc++ than the system's is loaded")
-    cxx = known(compilers.cxx, "the C++ compiler")
-    prefix = loaded.path.rpartition("/lib/")[0]
-    if cxx.path is None or (prefix and cxx.path.startswith(f"{prefix}/")):
-        not_applicable("the compiler is the environment's own, or there is none")
-    newest = known(system.glibcxx if system else None, "which GLIBCXX the system's libstdc++ has")
-    if system is not None and release(loaded.glibcxx) < release(newest):
-        conda = prescriber.conda("libstdcxx-ng")
-        yield Finding(
-            message=f"{cxx.path} compiles for GLIBCXX_{newest} ({system.path}), Python loads {loaded.path} with GLIBCXX_{loaded.glibcxx}",
-            cause="glibcxx-missing",
-            remedy=Remedy(
-                order="Update the environment's libstdc++" if conda else "Load the system's libstdc++ first",
-                commands=(conda or prescriber.set("LD_PRELOAD", system.path),),
-                safety="careful",
-                note="then delete the cached ops, so that they are compiled anew",
-            ),
+def standard_library(compilers: Compilers, prescriber: Prescriber) -> Iterator[Finding]:
+    """An op is compiled against the system's libstdc++. An older one of conda, loaded first, lacks its symbols."""
+    owned = {library.owner: library for library in compilers.standard_libraries}
+    system = owned.pop("system", None)
+    if system is None or not owned:
+        not_applicable("no second libstdc++ was found beside the system's")
+    newest = known(system.glibcxx, f"the symbols of {system.path}")
+    for library in owned.values():
+        found = known(library.glibcxx, f"the symbols of {library.path}")
+        if before(found, newest) and not _compiler_of(library, compilers):
+            yield _older(library, found, system, newest, prescriber)
+
+
+def _compiler_of(library: StandardLibrary, compilers: Compilers) -> bool:
+    """True when the C++ compiler lives in the same prefix: it links against this library."""
+    prefix = posixpath.dirname(posixpath.dirname(library.path))
+    cxx = compilers.cxx.path if compilers.cxx is not None else None
+    return cxx is not None and cxx.startswith(f"{prefix}/") and prefix not in ("/", "/usr")
+
+
+def _older(
+    library: StandardLibrary, found: str, system: StandardLibrary, newest: str, prescriber: Prescriber
+) -> Finding:
+    conda = prescriber.conda("libstdcxx-ng") if library.owner == "conda" else None
+    preload = prescriber.set("LD_PRELOAD", system.path)
+    return Finding(
+        message=f"{library.path} offers GLIBCXX_{found}; the compiler's {system.path} offers GLIBCXX_{newest}",
+        cause="glibcxx-missing",
+        subject=library.path,
+        remedy=Remedy(
+            order="Update conda's C++ library" if conda else "Load the system's C++ library first",
+            commands=(conda or preload,),
+            safety="careful",
+            verify=run_python(prescriber, "import torch"),
+            note="only needed when a built op fails with `GLIBCXX_... not found`",
+        ),
+    )
+
+
+@check("CXX008", "The compilers answer", causes=["cxx-compiler-missing"], guards=_BUILDS)
+def compilers_answer(compilers: Compilers, torch: Torch | None, prescriber: Prescriber) -> Iterator[Finding]:
+    """A compiler that cannot even print its version compiles nothing: a broken link, a missing library, a wrong wrapper."""
+    cuda = torch is not None and torch.cuda is not None
+    chosen = (("cxx", compilers.cxx), ("cc", compilers.cc), ("nvcc", compilers.nvcc_host if cuda else None))
+    if not any(c is not None and c.path for _, c in chosen):
+        not_applicable("no compiler was found; see CXX001")
+    told: set[str | None] = set()
+    for role, compiler in chosen:
+        if compiler is None or compiler.path is None or compiler.problem is None or compiler.path in told:
+            continue
+        told.add(compiler.path)
+        named = compiler.selected_by in ("CC", "CXX", "NVCC_CCBIN")
+        unset = Remedy(
+            order=f"Unset {compiler.selected_by}, so that the usual compiler is taken",
+            commands=(prescriber.unset(compiler.selected_by),),
         )
-
-
-@check("CXX009", "gcc and g++ are of one version", causes=["compiler-mismatch-template-errors"], severity=Severity.INFO)
-def one_version(compilers: Compilers, kits: Toolkits, torch: Torch, purpose: Purpose | None) -> Iterator[Finding]:
-    """torch compiles an op's C++ files with CXX and hands its CUDA files to nvcc with CC. Both end in one library."""
-    need_cuda_builds(torch, purpose)
-    cxx, host = compilers.cxx, compilers.nvcc_host
-    if cxx is None or host is None or not cxx.version or not host.version or kits.selected is None:
-        not_applicable("not both compilers are there")
-    if cxx.family == host.family and cxx.major != host.major:
         yield Finding(
-            message=f"C++ files go to {cxx.command} {cxx.version} ({cxx.selected_by}), CUDA files to {host.command} {host.version} ({host.selected_by})",
-            cause="compiler-mismatch-template-errors",
-            remedy=Remedy(order="Set CC and CXX to gcc and g++ of one version, when a build fails", safety="manual"),
+            message=f"{compiler.path} (by {compiler.selected_by}): {compiler.problem}",
+            cause="cxx-compiler-missing",
+            subject=compiler.path,
+            severity=Severity.WARNING if role == "cc" else None,
+            remedy=unset if named else _install_compiler(prescriber),
         )

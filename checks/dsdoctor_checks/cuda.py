@@ -1,12 +1,14 @@
-"""Checks of the CUDA toolkit that torch picks: it is there, it is whole, and it goes with torch.
+"""Checks of the CUDA toolkit: torch finds one, it has nvcc, and nvcc fits torch.
 
-What the toolkit holds and can compile is judged in toolkit_parts.py; those checks belong to this family too.
+Those of what lies in the toolkit are in cuda_files.py, those of other versions in cuda_versions.py; they belong to this family too.
 """
 
+import posixpath
 from collections.abc import Iterator
 
 from dsdoctor.api import (
-    DeepSpeed,
+    Environment,
+    Evidence,
     Finding,
     Gpus,
     Host,
@@ -21,231 +23,270 @@ from dsdoctor.api import (
     known,
     not_applicable,
 )
-from dsdoctor_checks.tables import table
-from dsdoctor_checks.toolkit_parts import (
-    cpu_adam_links,
-    cudart_links,
-    curand_headers,
-    math_headers,
-    nvcc_knows_arch_list,
-    nvcc_knows_gpus,
-    nvcc_standard,
+from dsdoctor_checks.cuda_files import curand_header, gpu_known_to_nvcc, libraries_linked, math_headers
+from dsdoctor_checks.cuda_toolkit import (
+    better,
+    choose,
+    major,
+    malformed,
+    need_choice,
+    need_cuda,
+    need_nvcc,
+    provide,
+    several,
+    verify,
 )
-from dsdoctor_checks.toolkits import (
-    BASE_HEADER,
-    better_toolkit,
-    chosen_nvcc,
-    install_toolkit,
-    need_cuda_builds,
-    of_distribution,
-    point_at,
-    usable,
-)
-from dsdoctor_checks.versions import before, release, series
+from dsdoctor_checks.cuda_versions import distro_nvcc, library_path, nvcc_standard
+from dsdoctor_checks.versions import series
 
 __all__ = [
-    "cpu_adam_links", "cudart_links", "curand_headers", "math_headers", "nvcc_knows_arch_list", "nvcc_knows_gpus",
-    "nvcc_standard",
+    "curand_header", "distro_nvcc", "gpu_known_to_nvcc", "libraries_linked", "library_path", "math_headers", "nvcc_standard",
 ]  # fmt: skip
 
 
-@check(
-    "CUDA001",
-    "torch finds a CUDA toolkit with nvcc",
-    causes=[
-        "cuda-home-missing",
-        "cuda-home-malformed",
-        "cuda-home-without-nvcc",
-        "ds-report-nvcc-missing-but-on-path",
-        "cuda-runtime-image",
-    ],
-    guards=["cuda-build"],
-)
+@check("CUDA001", "torch finds a CUDA toolkit", causes=["cuda-home-missing"], guards=["cuda-build"])
 def toolkit_found(
-    kits: Toolkits, torch: Torch, purpose: Purpose | None, deepspeed: DeepSpeed | None, host: Host | None,
+    toolkits: Toolkits,
+    torch: Torch,
+    gpus: Gpus | None,
+    purpose: Purpose | None,
+    environment: Environment | None,
     prescriber: Prescriber,
-) -> Iterator[Finding]:  # fmt: skip
-    """DeepSpeed compiles its CUDA ops with CUDA_HOME/bin/nvcc. torch says where CUDA_HOME is, and does not look inside."""
-    need_cuda_builds(torch, purpose)
-    better = better_toolkit(kits, torch)
-    wrong = _wrong_with(kits, better, host)
-    if wrong is None:
+) -> Iterator[Finding]:
+    """CUDA ops are compiled with nvcc of the toolkit that torch picks. torch's wheel brings no nvcc of its own."""
+    cuda = need_cuda(torch, gpus, purpose)
+    if toolkits.chosen is not None:
         return
-    cause, message = wrong
-    prebuilt = deepspeed.prebuilt_ops if deepspeed is not None else ()
+    if toolkits.found and all(kit.from_text for kit in toolkits.found):
+        need_choice(toolkits)
+    empty = [n for n in ("CUDA_HOME", "CUDA_PATH") if environment is not None and environment.variables.get(n) == ""]
+    why = (
+        f"{empty[0]} is set to nothing, which torch takes as its answer"
+        if empty
+        else "CUDA_HOME and CUDA_PATH are not set, nvcc is not on PATH and /usr/local/cuda does not exist"
+    )
     yield Finding(
-        message=f"{message} (DeepSpeed holds {len(prebuilt)} ops that need no build)" if prebuilt else message,
-        cause=cause,
-        severity=Severity.WARNING if prebuilt else None,
-        remedy=point_at(better, prescriber) if better else install_toolkit(torch.cuda or "", prescriber),
+        message=f"torch {torch.version} (CUDA {cuda}) finds no CUDA toolkit: {why}",
+        cause="cuda-home-missing",
+        remedy=provide(toolkits, cuda, prescriber),
     )
-
-
-def _wrong_with(kits: Toolkits, better: Toolkit | None, host: Host | None) -> tuple[str, str] | None:
-    """Cause and message of the one thing that is wrong with torch's choice; None when it is fine."""
-    kit, by = kits.selected, kits.chosen_by or "its rules"
-    if kit is None:
-        what = "CUDA_HOME and CUDA_PATH are not set, nvcc is not on PATH, and the default folder is not there"
-        there = f"; {better.root} was not looked at by torch" if better else ""
-        return "cuda-home-missing", f"torch finds no CUDA toolkit: {what}{there}"
-    malformed = (
-        kit.nvcc is None and kit.nvcc_problem is not None and kit.nvcc_problem.startswith(("CUDA_HOME", "CUDA_PATH"))
-    )
-    if malformed or not kit.exists:
-        return "cuda-home-malformed", f'{by} is "{kit.root}": {kit.nvcc_problem or "no such folder"}'
-    if kit.nvcc and kit.nvcc_problem:
-        return "cuda-home-without-nvcc", f"{kit.nvcc} {kit.nvcc_problem}"
-    if kit.nvcc:
-        if better is None or kit.from_text or BASE_HEADER in kit.headers:
-            return None
-        return (
-            "ds-report-nvcc-missing-but-on-path",
-            f"torch takes {kit.root} ({by}), which has an nvcc but not {BASE_HEADER}; the toolkit is {better.root}",
-        )
-    if kits.nvcc_on_path:
-        return (
-            "ds-report-nvcc-missing-but-on-path",
-            f"torch takes {kit.root} ({by}), which has no bin/nvcc; the nvcc on PATH is {kits.nvcc_on_path}",
-        )
-    bare = host is not None and host.container is not None and BASE_HEADER not in kit.headers and not kit.from_text
-    where = f"{kit.root} ({by}) has no bin/nvcc"
-    return ("cuda-runtime-image", f"{where} and no headers") if bare else ("cuda-home-without-nvcc", where)
 
 
 @check(
     "CUDA002",
-    "nvcc and torch have the same CUDA major version",
-    causes=["torch-cuda-vs-nvcc-major", "distro-nvcc-ancient"],
+    "CUDA_HOME names one folder that exists",
+    causes=["cuda-home-malformed"],
     guards=["cuda-build"],
 )
-def same_major(
-    kits: Toolkits, torch: Torch, purpose: Purpose | None, gpus: Gpus | None, prescriber: Prescriber
+def home_well_formed(
+    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, prescriber: Prescriber
 ) -> Iterator[Finding]:
-    """An op compiled by another major version brings a second CUDA runtime. DeepSpeed and torch refuse it at install time."""
-    need_cuda_builds(torch, purpose)
-    kit = chosen_nvcc(kits)
-    version, cuda = known(kit.version, f"the version of {kit.nvcc}"), torch.cuda or ""
-    if release(version)[0] == release(cuda)[0]:
+    """torch takes CUDA_HOME as it stands and looks no further, even when nothing is there."""
+    cuda = need_cuda(torch, gpus, purpose)
+    kit = need_choice(toolkits)
+    if not malformed(kit):
         return
-    better = better_toolkit(kits, torch)
-    remedy = point_at(better, prescriber) if better else _match(kit, version, cuda, gpus, prescriber)
+    by = toolkits.chosen_by or "CUDA_HOME"
+    why = kit.nvcc_problem or (
+        f"{by} holds several folders joined by ':': it must name one"
+        if several(kit.root)
+        else f"{by} names a folder that does not exist"
+        if not kit.exists
+        else f"{by} ends in /bin: it must name the folder above"
+    )
     yield Finding(
-        message=f"{kit.nvcc} is CUDA {version}, torch {torch.version} was built for CUDA {cuda}",
-        cause="distro-nvcc-ancient" if of_distribution(kit) else "torch-cuda-vs-nvcc-major",
-        remedy=remedy,
+        message=why,
+        cause="cuda-home-malformed",
+        evidence=(Evidence(where=by, text=kit.root),),
+        remedy=_well_formed(kit, by, toolkits, cuda, prescriber),
     )
 
 
-def _match(kit: Toolkit, version: str, cuda: str, gpus: Gpus | None, prescriber: Prescriber) -> Remedy:
-    """Bring the toolkit to torch; the note says how to bring torch to the toolkit."""
-    releases, driver = table("torch_releases"), gpus.driver_cuda if gpus is not None else None
-    fits = [
-        v
-        for v in releases["meta"]["variants"]
-        if release(v)[0] == release(version)[0] and not (driver is not None and before(driver, v))
-    ]
-    note = None
-    if of_distribution(kit):
-        note = "the distribution's package nvidia-cuda-toolkit may stay; CUDA_HOME goes before it"
-    elif fits:
-        index = f"{releases['meta']['index']}/cu{fits[-1].replace('.', '')}"
-        other = prescriber.pip("torch", options=f"--force-reinstall --index-url {index}")
-        note = f"or keep the toolkit and install a torch for it: {other}"
-    return install_toolkit(cuda, prescriber, note)
-
-
-def interchangeable(deepspeed: str | None, first: str, second: str) -> bool:
-    """True when this DeepSpeed release takes two minor versions of one CUDA major for one another."""
-    rows = table("nvcc")["interchangeable"]
-    row = next((r for r in rows if deepspeed is None or not before(deepspeed, r["since"])), None)
-    if row is None:
-        return False
-    minors = row["minors"].get(str(release(first)[0]), [])
-    return release(first)[1] in minors and release(second)[1] in minors
+def _well_formed(kit: Toolkit, by: str, toolkits: Toolkits, cuda: str, prescriber: Prescriber) -> Remedy:
+    """Another toolkit, the folder above bin, or no variable at all, so that torch looks for itself."""
+    other = better(toolkits, cuda)
+    if other is not None:
+        return choose(other, prescriber)
+    root = kit.root.rstrip("/")
+    if kit.exists and posixpath.basename(root) == "bin":
+        command = prescriber.set("CUDA_HOME", posixpath.dirname(root))
+        return Remedy(order="Name the folder above bin", commands=(command,), verify=verify(prescriber))
+    names = [name for name in ("CUDA_HOME", "CUDA_PATH") if name in by] or ["CUDA_HOME"]
+    return Remedy(
+        order=f"Unset {names[0]}, so that torch looks for a toolkit itself",
+        commands=tuple(prescriber.unset(name) for name in names),
+        verify=prescriber.shell("nvcc --version"),
+        note=f"when no toolkit is installed, install CUDA {series(cuda)}",
+    )
 
 
 @check(
     "CUDA003",
-    "nvcc and torch have the same CUDA minor version",
-    causes=["torch-cuda-vs-nvcc-minor"],
-    severity=Severity.WARNING,
+    "The chosen toolkit has nvcc",
+    causes=["cuda-home-without-nvcc", "cuda-runtime-image"],
+    guards=["cuda-build"],
 )
-def same_minor(
-    kits: Toolkits, torch: Torch, purpose: Purpose | None, deepspeed: DeepSpeed | None, prescriber: Prescriber
+def nvcc_there(
+    toolkits: Toolkits,
+    torch: Torch,
+    gpus: Gpus | None,
+    purpose: Purpose | None,
+    host: Host | None,
+    prescriber: Prescriber,
 ) -> Iterator[Finding]:
-    """Minor versions of one CUDA go together. DeepSpeed keeps a list of them, and refuses others when it compiles at install time."""
-    need_cuda_builds(torch, purpose)
-    kit = chosen_nvcc(kits)
-    version, cuda = known(kit.version, f"the version of {kit.nvcc}"), torch.cuda or ""
-    if release(version)[0] != release(cuda)[0]:
-        not_applicable("the major versions differ; see CUDA002")
-    if series(version) == series(cuda):
+    """Runtime-only installations have CUDA's libraries and no compiler. ds_report itself may stop there."""
+    cuda = need_cuda(torch, gpus, purpose)
+    kit = need_choice(toolkits)
+    if malformed(kit):
+        not_applicable(f"{kit.root} is no toolkit; see CUDA002")
+    if kit.nvcc_problem is None and (kit.nvcc is not None or (kit.from_text and kit.version is not None)):
         return
-    accepted = interchangeable(deepspeed.version if deepspeed else None, version, cuda)
-    who = f"DeepSpeed {deepspeed.version}" if deepspeed else "DeepSpeed"
-    says = "accepts this pair" if accepted else "refuses this pair when ops are compiled at install time"
-    yield Finding(
-        message=f"{kit.nvcc} is CUDA {version}, torch {torch.version} was built for CUDA {cuda}; {who} {says}",
-        cause="torch-cuda-vs-nvcc-minor",
-        severity=Severity.INFO if accepted or kits.skip_check else None,
-        remedy=_minor_remedy(accepted, better_toolkit(kits, torch), cuda, prescriber),
-    )
+    evidence = (Evidence(where=toolkits.chosen_by or "torch's choice", text=kit.root),)
+    if kit.nvcc is None and _runtime_only(kit, host):
+        said, cause = f"{kit.root} is a runtime installation: it has no nvcc and no headers", "cuda-runtime-image"
+        note = "in a container: build on the image whose name ends in -devel instead of -runtime or -base"
+    else:
+        said, cause, note = f"{kit.root} has no bin/nvcc", "cuda-home-without-nvcc", None
+        said = f"{kit.nvcc} {kit.nvcc_problem}" if kit.nvcc else said
+    remedy = provide(toolkits, cuda, prescriber, note)
+    yield Finding(message=said, cause=cause, evidence=evidence, remedy=remedy)
 
 
-def _minor_remedy(accepted: bool, better: Toolkit | None, cuda: str, prescriber: Prescriber) -> Remedy:
-    if better is not None and better.version and series(better.version) == series(cuda):
-        return point_at(better, prescriber)
-    if accepted:
-        return Remedy(order="Nothing need be done", note=f"nvcc {series(cuda)} would be the exact match")
-    return Remedy(
-        order="Tell DeepSpeed to accept the pair when it compiles at install time",
-        commands=(prescriber.set("DS_SKIP_CUDA_CHECK", "1"),),
-        note=f"ops that are compiled at first use are not checked; nvcc {series(cuda)} would be the exact match",
-    )
+def _runtime_only(kit: Toolkit, host: Host | None) -> bool:
+    """No nvcc and no headers, but cudart, or a container in which somebody put a toolkit's folder."""
+    if kit.from_text or kit.headers:
+        return False
+    own = kit.libraries.get("cudart", "").startswith(f"{kit.root.rstrip('/')}/")
+    return own or (host is not None and host.container is not None)
 
 
 @check(
     "CUDA004",
-    "DS_SKIP_CUDA_CHECK hides no different major version",
+    "nvcc and torch agree on the CUDA major version",
+    causes=["torch-cuda-vs-nvcc-major"],
+    guards=["cuda-build"],
+)
+def same_major(
+    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, prescriber: Prescriber
+) -> Iterator[Finding]:
+    """Ops are compiled with nvcc and linked to torch's CUDA runtime. Two major versions do not go together."""
+    cuda = need_cuda(torch, gpus, purpose)
+    kit = need_nvcc(toolkits)
+    version = known(kit.version, f"the version of the toolkit in {kit.root}")
+    if major(version) == major(cuda):
+        return
+    note = f"or install a torch for CUDA {major(version)} instead"
+    yield Finding(
+        message=f"nvcc in {kit.root} is {version}, torch {torch.version} was built for CUDA {cuda}",
+        cause="torch-cuda-vs-nvcc-major",
+        evidence=(Evidence(where=f"{kit.nvcc or kit.root} --version", text=version),),
+        remedy=provide(toolkits, cuda, prescriber, note),
+    )
+
+
+@check(
+    "CUDA005",
+    "nvcc and torch agree on the CUDA minor version",
+    causes=["torch-cuda-vs-nvcc-minor"],
+    severity=Severity.WARNING,
+)
+def same_minor(
+    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, prescriber: Prescriber
+) -> Iterator[Finding]:
+    """CUDA promises that minor versions go together. Setup-time builds of DeepSpeed may still refuse them."""
+    cuda = need_cuda(torch, gpus, purpose)
+    kit = need_nvcc(toolkits)
+    version = known(kit.version, f"the version of the toolkit in {kit.root}")
+    if major(version) != major(cuda):
+        not_applicable("the major versions differ; see CUDA004")
+    if series(version) != series(cuda):
+        note = "only needed when a build fails; DS_SKIP_CUDA_CHECK=1 lets a setup-time build go on"
+        yield Finding(
+            message=f"nvcc in {kit.root} is {version}, torch {torch.version} was built for CUDA {cuda}",
+            cause="torch-cuda-vs-nvcc-minor",
+            remedy=provide(toolkits, cuda, prescriber, note),
+        )
+
+
+@check(
+    "CUDA006",
+    "DS_SKIP_CUDA_CHECK does not hide another major version",
     causes=["skip-cuda-check-not-enough"],
     severity=Severity.WARNING,
 )
-def skip_is_enough(kits: Toolkits, torch: Torch, purpose: Purpose | None, prescriber: Prescriber) -> Iterator[Finding]:
-    """The variable silences DeepSpeed's own check only. torch has one too, and stops an install at another major version."""
-    need_cuda_builds(torch, purpose)
-    if not kits.skip_check:
-        not_applicable("DS_SKIP_CUDA_CHECK is not set")
-    kit = chosen_nvcc(kits)
-    version = known(kit.version, f"the version of {kit.nvcc}")
-    if release(version)[0] != release(torch.cuda or "")[0]:
+def skip_check_enough(
+    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, prescriber: Prescriber
+) -> Iterator[Finding]:
+    """The variable turns off DeepSpeed's comparison. torch compares too, and refuses another major version."""
+    cuda = need_cuda(torch, gpus, purpose)
+    if not toolkits.skip_check:
+        not_applicable("DS_SKIP_CUDA_CHECK is not set to 1")
+    kit = need_nvcc(toolkits)
+    version = known(kit.version, f"the version of the toolkit in {kit.root}")
+    if major(version) != major(cuda):
         yield Finding(
-            message=f"DS_SKIP_CUDA_CHECK=1 is set, but nvcc is CUDA {version} and torch CUDA {torch.cuda}: torch still refuses",
+            message=f"DS_SKIP_CUDA_CHECK is 1, but nvcc is {version} and torch was built for CUDA {cuda}",
             cause="skip-cuda-check-not-enough",
             remedy=Remedy(
-                order="Match the toolkit to torch, and take the variable away",
+                order="Take the variable away and match the toolkit to torch",
                 commands=(prescriber.unset("DS_SKIP_CUDA_CHECK"),),
+                verify=verify(prescriber),
             ),
         )
 
 
-@check("CUDA005", "One CUDA toolkit is installed", causes=["multiple-cuda-versions"], severity=Severity.INFO)
-def one_toolkit(kits: Toolkits, torch: Torch, purpose: Purpose | None, prescriber: Prescriber) -> Iterator[Finding]:
-    """With several toolkits the nvcc that you type and the nvcc that DeepSpeed runs may be two."""
-    need_cuda_builds(torch, purpose)
-    kit = chosen_nvcc(kits)
-    there = {t.version: t.root for t in kits.found if usable(t) and t.version}
-    if len(there) < 2:
+@check(
+    "CUDA007",
+    "It is clear which CUDA toolkit is used",
+    causes=["multiple-cuda-versions"],
+    severity=Severity.INFO,
+)
+def one_toolkit(
+    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, prescriber: Prescriber
+) -> Iterator[Finding]:
+    """With several toolkits, the order of PATH decides, unless CUDA_HOME does."""
+    need_cuda(torch, gpus, purpose)
+    kit = need_nvcc(toolkits)
+    usable = [k for k in toolkits.found if k.nvcc and k.version]
+    if len({k.version for k in usable}) < 2 or toolkits.chosen_by in ("CUDA_HOME", "CUDA_PATH"):
         return
-    listed = ", ".join(f"{version} in {root}" for version, root in sorted(there.items()))
-    shell = next((t for t in kits.found if t.nvcc and t.nvcc == kits.nvcc_on_path), None)
-    other = shell is not None and shell.version != kit.version
-    typed = f"; the nvcc on PATH is {shell.version} ({shell.nvcc})" if shell is not None and other else ""
+    listed = ", ".join(f"{k.version} in {k.root}" for k in usable)
     yield Finding(
-        message=f"CUDA {listed}: DeepSpeed takes {kit.version} ({kits.chosen_by}){typed}",
+        message=f"several toolkits are here ({listed}); torch takes {kit.root} because of {toolkits.chosen_by}",
         cause="multiple-cuda-versions",
         remedy=Remedy(
-            order="Put the toolkit that DeepSpeed takes first on PATH" if other else "Nothing need be done",
-            commands=(prescriber.set("PATH", f"{kit.root}/bin:$PATH"),) if other and not prescriber.windows else (),
-            verify="nvcc --version",
+            order="Name the one that is meant",
+            commands=(prescriber.set("CUDA_HOME", kit.root),),
+            verify=verify(prescriber),
+        ),
+    )
+
+
+@check(
+    "CUDA008",
+    "nvcc on PATH is in the chosen toolkit",
+    causes=["ds-report-nvcc-missing-but-on-path"],
+    severity=Severity.WARNING,
+)
+def nvcc_of_home(
+    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, prescriber: Prescriber
+) -> Iterator[Finding]:
+    """DeepSpeed and torch run CUDA_HOME/bin/nvcc only. An nvcc elsewhere on PATH does not help them."""
+    need_cuda(torch, gpus, purpose)
+    kit = need_choice(toolkits)
+    if toolkits.nvcc_on_path is None:
+        not_applicable("nvcc is not on PATH")
+    if malformed(kit):
+        not_applicable(f"{kit.root} is no toolkit; see CUDA002")
+    if kit.nvcc is not None or kit.from_text:
+        return
+    root = posixpath.dirname(posixpath.dirname(toolkits.nvcc_on_path))
+    yield Finding(
+        message=f"{toolkits.chosen_by} is {kit.root}, which has no nvcc; the nvcc on PATH is {toolkits.nvcc_on_path}",
+        cause="ds-report-nvcc-missing-but-on-path",
+        remedy=Remedy(
+            order="Point CUDA_HOME to the toolkit of that nvcc",
+            commands=(prescriber.set("CUDA_HOME", root),),
+            verify=verify(prescriber),
         ),
     )

@@ -47,9 +47,15 @@ def _usable(storage: Storage) -> Place:
 @check("NVME001", "The place for NVMe offload is a folder that exists", causes=["nvme-path-missing"], guards=["aio"])
 def place_exists(storage: Storage, config: DsConfig | None, prescriber: Prescriber) -> Iterator[Finding]:
     """nvme_path is often copied from a tutorial, or left out; DeepSpeed then dies with a TypeError about NoneType."""
-    for part in ("offload_optimizer", "offload_param"):
-        key = f"zero_optimization.{part}"
-        if config is not None and config.get(f"{key}.device") == "nvme" and not config.get(f"{key}.nvme_path"):
+    unnamed = [
+        key
+        for key in ("zero_optimization.offload_optimizer", "zero_optimization.offload_param")
+        if config is not None and config.get(f"{key}.device") == "nvme" and not config.get(f"{key}.nvme_path")
+    ]
+    if not unnamed:
+        _asked(storage)
+    for key in unnamed:
+        if config is not None:
             yield Finding(
                 message=f"{key}.device is nvme ({config.where(f'{key}.device')}), but {key}.nvme_path is not given",
                 cause="nvme-path-missing",

@@ -24,15 +24,21 @@ def command(**values: Any) -> None:
 
 def _check(values: dict[str, Any]) -> int:
     from dsdoctor.cli.exit_codes import exit_code
+    from dsdoctor.cli.notes import notes
     from dsdoctor.cli.output import render, write
     from dsdoctor.cli.progress import progress
-    from dsdoctor.examination import examine
+    from dsdoctor.examination import ExaminationError, examine
 
-    wanted = request(values)
+    if values["as_json"] and values["form"] not in (None, "json"):
+        raise ExaminationError(f"--json and --format {values['form']} contradict each other")
     form = "json" if values["as_json"] else values["form"] or "text"
-    with progress() as observe:
+    wanted = request(values)
+    output = None if values["output"] == "-" else values["output"]
+    with progress(form == "text" or output is not None) as observe:
         report = examine(wanted, observe)
     verbosity = -1 if values["quiet"] else values["verbose"]
-    output = None if values["output"] == "-" else values["output"]
-    write(render(report, form, verbosity, to_file=bool(output)), output)
-    return exit_code(report, values["fail_on"] or wanted.settings.fail_on or "error")
+    fail_on = values["fail_on"] or wanted.settings.fail_on or "error"
+    write(render(report, form, verbosity, to_file=bool(output), fail_on=fail_on), output)
+    for note in notes(report, wanted, form):
+        click.echo(f"dsdoctor: {note}", err=True)
+    return exit_code(report, fail_on)

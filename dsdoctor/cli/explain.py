@@ -15,11 +15,12 @@ def command(name: str) -> None:
 
 
 def _explain(name: str) -> int:
+    from dsdoctor.cli.terminal import columns
     from dsdoctor.examination import load_knowledge
     from dsdoctor.render.explanation import Unknown, explain
 
     try:
-        text = explain(load_knowledge(), name)
+        text = explain(load_knowledge(), name, min(columns(), 88))
     except Unknown as error:
         stop(str(error), 2)
     click.echo(text)

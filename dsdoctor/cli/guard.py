@@ -2,17 +2,18 @@
 
 import os
 import sys
-import traceback
 from collections.abc import Callable
+from types import TracebackType
 from typing import NoReturn, TypeVar
-
-import click
 
 T = TypeVar("T")
 
 
 def guarded(action: Callable[[], T]) -> T:
-    """Run ``action``. A user's mistake ends in 2, our failure in 3, Ctrl-C in 130; never in a traceback."""
+    """Run ``action``. A user's mistake ends in 2, Ctrl-C in 130, an input or output that broke in 3.
+
+    Everything else that is raised is our defect: it goes on to ``last_words``.
+    """
     from dsdoctor.examination import ExaminationError
     from dsdoctor.settings import SettingsError
 
@@ -24,15 +25,26 @@ def guarded(action: Callable[[], T]) -> T:
         stop(str(error), 2)
     except KeyboardInterrupt:
         stop("interrupted", 130)
-    except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+    except BrokenPipeError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
-        if os.environ.get("DSDOCTOR_DEBUG"):
-            traceback.print_exc()
-        stop(
-            f"dsdoctor itself failed ({type(error).__name__}: {error}); DSDOCTOR_DEBUG=1 shows where, please report it",
-            3,
-        )
+    except (EOFError, OSError) as error:  # click would end these with 1, which means findings
+        _defect(error)
+
+
+def last_words(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """For sys.excepthook: what nobody expected is one sentence and exit 3, never a traceback and never exit 1."""
+    if issubclass(kind, KeyboardInterrupt):
+        stop("interrupted", 130)
+    _defect(error)
+
+
+def _defect(error: BaseException) -> NoReturn:
+    if os.environ.get("DSDOCTOR_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    what = f"{type(error).__name__}: {error}"
+    stop(f"dsdoctor itself failed ({what}); please report it with what DSDOCTOR_DEBUG=1 shows", 3)
 
 
 def stop(sentence: str, code: int) -> NoReturn:

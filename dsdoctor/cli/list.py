@@ -8,14 +8,15 @@ from dsdoctor.cli.guard import guarded
 
 
 @click.command("list")
+@click.option("--causes", is_flag=True, help="The causes instead, with the checks that see them.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-@click.option("--markdown", is_flag=True, help="The catalogue with causes and coverage.")
-def command(as_json: bool, markdown: bool) -> None:
+@click.option("--markdown", is_flag=True, help="The catalogue of checks and causes.")
+def command(causes: bool, as_json: bool, markdown: bool) -> None:
     """List the checks by family."""
-    sys.exit(guarded(lambda: _list(as_json, markdown)))
+    sys.exit(guarded(lambda: _list(causes, as_json, markdown)))
 
 
-def _list(as_json: bool, markdown: bool) -> int:
+def _list(causes: bool, as_json: bool, markdown: bool) -> int:
     from dsdoctor.examination import load_knowledge
     from dsdoctor.render import catalogue
 
@@ -23,16 +24,19 @@ def _list(as_json: bool, markdown: bool) -> int:
     if markdown:
         click.echo(catalogue.render(knowledge))
     elif as_json:
-        import json
+        import msgspec
 
-        rows = [
-            {"code": c.code, "family": c.family, "title": c.title, "severity": c.severity.value, "causes": c.causes}
-            for c in knowledge.checks
-        ]
-        click.echo(json.dumps(rows, indent=1))
+        rows = catalogue.coverage(knowledge) if causes else catalogue.listing(knowledge)
+        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=1))
+    elif causes:
+        covered = catalogue.coverage(knowledge)
+        width = max((len(c.cause) for c in covered), default=0)
+        for c in covered:
+            click.echo(f"{c.cause:{width}}  {c.layer:9} {', '.join(c.checks) or '-'}")
+        click.echo(catalogue.coverage_in_words(covered))
     else:
         for check in knowledge.checks:
             click.echo(f"{check.code:9} {check.severity.value:8} {check.title}")
     for problem in knowledge.problems:
-        print(f"dsdoctor: {problem}", file=sys.stderr)
+        click.echo(f"dsdoctor: {problem}", err=True)
     return 0

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dsdoctor.request import Request
 
 F = TypeVar("F", bound=Callable[..., Any])
+CONTRADICTIONS = (("static", "smoke"), ("snapshot", "ds_report"), ("smoke", "snapshot"), ("smoke", "ds_report"))
 PURPOSES = ("auto", "ci-cpu", "builder", "single-gpu", "multi-gpu", "multi-node", "offload-nvme")
 
 EXAMINATION = (
@@ -41,8 +42,10 @@ def request(values: dict[str, Any]) -> "Request":
     from dsdoctor.request import Request
     from dsdoctor.settings import load_settings
 
-    if values["static"] and values["smoke"]:
-        raise ExaminationError("--static and --smoke contradict each other")
+    for first, second in CONTRADICTIONS:
+        if values[first] and values[second]:
+            names = [f"--{name.replace('_', '-')}" for name in (first, second)]
+            raise ExaminationError(f"{names[0]} and {names[1]} contradict each other")
     try:
         start = Path.cwd()
     except OSError:

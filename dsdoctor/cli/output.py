@@ -2,7 +2,6 @@
 
 import getpass
 import os
-import shutil
 import socket
 import sys
 from pathlib import Path
@@ -17,17 +16,21 @@ from dsdoctor.redact import redact
 from dsdoctor.render import renderer
 
 
-def render(report: Report, form: str, verbosity: int, *, to_file: bool) -> str:
-    """The report in a format; text adapts to the terminal that will show it."""
+def render(report: Report, form: str, verbosity: int, *, to_file: bool, fail_on: str = "error") -> str:
+    """The report in a format; text adapts to the terminal that will show it, JUnit's failures to ``fail_on``."""
     if form != "text":
-        return renderer(form)(msgspec.structs.replace(report, facts=redacted(report.facts)))
+        shared = msgspec.structs.replace(report, facts=redacted(report.facts))
+        if form != "junit":
+            return renderer(form)(shared)
+        from dsdoctor.render import junit
+
+        return junit.render(shared, fail_on)
     from dsdoctor.render import text
 
     terminal = not to_file and sys.stdout.isatty()
-    width = shutil.get_terminal_size((80, 24)).columns if terminal else columns()
     return text.render(
         report,
-        width=min(width, 120),
+        width=100 if to_file else min(columns(), 120),
         color=not to_file and colour(terminal),
         unicode=to_file or takes(sys.stdout.encoding, "\u2022"),
         verbosity=verbosity,

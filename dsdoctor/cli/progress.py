@@ -10,9 +10,9 @@ from dsdoctor.events import Event, Observer, nobody
 
 
 @contextmanager
-def progress() -> Iterator[Observer]:
+def progress(wanted: bool = True) -> Iterator[Observer]:
     """An observer that keeps one line on the terminal: the probes that are still running, and for how long."""
-    if not sys.stderr.isatty():
+    if not wanted or not sys.stderr.isatty():
         yield nobody
         return
     from rich.console import Console

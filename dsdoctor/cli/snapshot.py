@@ -24,11 +24,11 @@ def _record(file: str, values: dict[str, Any]) -> int:
     from dsdoctor.cli.output import redacted, write
     from dsdoctor.cli.progress import progress
     from dsdoctor.examination import examine
-    from dsdoctor.facts.snapshot import encode
+    from dsdoctor.render.json import document
 
     with progress() as observe:
         report = examine(request(values), observe)
-    write(encode(redacted(report.facts)).decode("utf-8"), file)
+    write(document(redacted(report.facts)), file)
     if file != "-":
         print(f"recorded in {file}; judge it with `dsdoctor check --snapshot {file}`", file=sys.stderr)
     return 130 if report.interrupted else 0

@@ -18,7 +18,7 @@ def probe(system: System, python: Python | None, torch: Torch | None) -> Caches:
     extensions = _extensions(system, python, torch)
     return Caches(
         extensions=extensions,
-        ops=tuple(_ops(system, extensions.path)) if extensions else (),
+        ops=tuple(ops(system, extensions.path, extensions.network)) if extensions else (),
         triton=_triton(system),
     )
 
@@ -32,35 +32,51 @@ def _extensions(system: System, python: Python | None, torch: Torch | None) -> C
     if home is None or python is None or torch is None:
         return None
     version = "".join(python.version.split(".")[:2])
-    accelerator = f"cu{torch.cuda.replace('.', '')}" if torch.cuda else "xpu" if torch.xpu else "cpu"
-    return _folder(system, os.path.join(home, "torch_extensions", f"py{version}_{accelerator}"), because)
+    rocm = f"rocm{torch.hip.replace('.', '')}" if torch.hip else None
+    accelerator = rocm or (f"cu{torch.cuda.replace('.', '')}" if torch.cuda else "cpu")
+    return _folder(system, os.path.join(home, f"py{version}_{accelerator}"), because)
 
 
 def _cache_home(system: System) -> tuple[str | None, str]:
-    if system.env.get("XDG_CACHE_HOME"):
-        return system.env["XDG_CACHE_HOME"], "XDG_CACHE_HOME"
+    """torch/_appdirs.py user_cache_dir("torch_extensions"): XDG_CACHE_HOME counts on neither Windows nor macOS."""
     if system.platform == "win32":
-        return system.env.get("LOCALAPPDATA"), "default"
-    home = system.env.get("HOME")
+        local = system.env.get("LOCALAPPDATA")
+        return os.path.join(local, "torch_extensions", "torch_extensions", "Cache") if local else None, "default"
+    if system.platform != "darwin" and system.env.get("XDG_CACHE_HOME"):
+        return os.path.join(system.env["XDG_CACHE_HOME"], "torch_extensions"), "XDG_CACHE_HOME"
+    home = _home(system)
     if not home:
         return None, "default"
-    parts = (home, "Library", "Caches") if system.platform == "darwin" else (home, ".cache")
-    return os.path.join(*parts), "default"
+    parts = ("Library", "Caches") if system.platform == "darwin" else (".cache",)
+    return os.path.join(home, *parts, "torch_extensions"), "default"
+
+
+def _home(system: System) -> str | None:
+    """The home folder as expanduser finds it: HOME, else the account's entry in the password database."""
+    home = system.env.get("USERPROFILE" if system.platform == "win32" else "HOME")
+    if home or not system.real:
+        return home or None
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_dir or None
+    except (ImportError, KeyError):
+        return None
 
 
 def _triton(system: System) -> CacheFolder | None:
     """triton/knobs.py: TRITON_CACHE_DIR, else TRITON_HOME/.triton/cache, else ~/.triton/cache."""
     if system.env.get("TRITON_CACHE_DIR"):
         return _folder(system, system.env["TRITON_CACHE_DIR"], "TRITON_CACHE_DIR")
-    for name in ("TRITON_HOME", "HOME"):
-        if system.env.get(name):
-            return _folder(
-                system, os.path.join(system.env[name], ".triton"), name if name == "TRITON_HOME" else "default"
-            )
-    return None
+    named = system.env.get("TRITON_HOME")
+    home = named or _home(system)
+    if not home:
+        return None
+    return _folder(system, os.path.join(home, ".triton", "cache"), "TRITON_HOME" if named else "default")
 
 
 def _folder(system: System, path: str, because: str) -> CacheFolder:
+    path = os.path.join(system.cwd or os.sep, path)
     existing = path
     while existing and not system.exists(existing) and os.path.dirname(existing) != existing:
         existing = os.path.dirname(existing)
@@ -86,7 +102,8 @@ def _owner(system: System, path: str) -> int | None:
         return None
 
 
-def _ops(system: System, root: str) -> list[CachedOp]:
+def ops(system: System, root: str, network: bool = False) -> list[CachedOp]:
+    """The op folders in ``root``. With ``network`` the builder may run on another machine: alive or not is not known."""
     found: list[CachedOp] = []
     busy: set[str] | None = None
     for name in system.names(root)[:KEPT_OPS]:
@@ -97,7 +114,7 @@ def _ops(system: System, root: str) -> list[CachedOp]:
         ninja = system.read(os.path.join(folder, "build.ninja"), 65536) or ""
         torch_path, nvcc = _TORCH_INCLUDE.search(ninja), _NVCC.search(ninja)
         age = _age(system, os.path.join(folder, "lock")) if "lock" in inside else None
-        if age is not None and busy is None:
+        if age is not None and busy is None and not network:
             busy = _busy_folders(system)
         shared = next((n for n in inside if n.endswith((".so", ".pyd"))), None)
         found.append(
@@ -108,10 +125,18 @@ def _ops(system: System, root: str) -> list[CachedOp]:
                 torch_path=torch_path.group(1) if torch_path else None,
                 nvcc=nvcc.group(1) if nvcc else None,
                 lock_age_s=age,
-                lock_builder_alive=None if age is None or busy is None else folder in busy,
+                lock_builder_alive=None if age is None or busy is None else _builder_alive(system, folder, busy),
             )
         )
     return found
+
+
+def _builder_alive(system: System, folder: str, busy: set[str]) -> bool | None:
+    """A live process works in ``folder``. None when the lock is another user's, whose processes we may not look at."""
+    if os.path.realpath(folder) in busy:
+        return True
+    me = os.geteuid() if hasattr(os, "geteuid") else None
+    return False if me == 0 or _owner(system, os.path.join(folder, "lock")) == me else None
 
 
 def _age(system: System, path: str) -> float | None:

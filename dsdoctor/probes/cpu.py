@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from dsdoctor.facts import Cpu
-from dsdoctor.probes import ProbeFailed
+from dsdoctor.probes.cgroups import groups, number
 from dsdoctor.probes.system import System
 
 LIMIT_S = 15.0
@@ -47,14 +47,14 @@ def probe(system: System) -> Cpu:
 
 
 def probe_py_cpuinfo(system: System) -> Cpu:
-    """py-cpuinfo's word, from a child of dsdoctor's own interpreter (it takes a second)."""
+    """py-cpuinfo's word, from a child of dsdoctor's own interpreter (it takes a second); without an answer, probe's."""
     ran = system.run([sys.executable, str(SCRIPT)], LIMIT_S, answer=True)
     try:
         info = json.loads(ran.answer)
     except ValueError:
-        if system.linux:
-            return probe(system)
-        raise ProbeFailed("failed", f"py-cpuinfo did not answer ({ran.ending})") from None
+        info = None
+    if not isinstance(info, dict):
+        return probe(system)
     flags = tuple(sorted(info.get("flags") or ()))
     kind = info.get("arch") or architecture(platform.machine())
     return Cpu(
@@ -91,10 +91,22 @@ def architecture(machine: str) -> str | None:
 
 
 def usable_cores(system: System) -> int | None:
-    """Cores that a process here may use: affinity, cut by the cgroup's cpu quota."""
+    """Cores that a process here may use: affinity, cut by the cpu quota of our cgroup and of those above it."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count()
-    quota = (system.read("/sys/fs/cgroup/cpu.max") or "").split()
-    if cores and len(quota) == 2 and quota[0].isdigit() and int(quota[1]) > 0:
-        return max(1, min(cores, round(int(quota[0]) / int(quota[1]))))
+    if not cores or not system.linux:
+        return cores
+    version, folders = groups(system, "cpu")
+    for folder in folders:
+        quota, period = _quota(system, folder, version)
+        if quota and period:
+            cores = max(1, min(cores, round(quota / period)))
     return cores
+
+
+def _quota(system: System, folder: str, version: int | None) -> tuple[int | None, int | None]:
+    """CPU time per period of one group, both in microseconds; (None, ...) for no limit."""
+    if version == 2:
+        words = (system.read(f"{folder}/cpu.max") or "").split()
+        return (number(words[0]), number(words[1])) if len(words) == 2 else (None, None)
+    return number(system.read(f"{folder}/cpu.cfs_quota_us")), number(system.read(f"{folder}/cpu.cfs_period_us"))

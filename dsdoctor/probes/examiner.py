@@ -77,10 +77,13 @@ class Examiner:
                         self._give_up([*running.values(), *waiting.values()])
                         break
                     self._changed.wait_for(lambda: self._ended(running), timeout=min(left, 0.5))
+                found, missing = dict(self._found), dict(self._missing)
         except KeyboardInterrupt:
+            with self._changed:  # what comes after this is told of children that we ended ourselves
+                found, missing = dict(self._found), dict(self._missing)
             runner.kill_all()
-            raise Interrupted(dict(self._found), dict(self._missing)) from None
-        return dict(self._found), dict(self._missing)
+            raise Interrupted(found, missing) from None
+        return found, missing
 
     def _start(self, waiting: dict[str, Task], running: dict[str, Task]) -> None:
         known = self._found.keys() | self._missing.keys()
@@ -125,9 +128,10 @@ class Examiner:
                 self._found[section] = piece
 
     def _give_up(self, tasks: Iterable[Task]) -> None:
-        runner.kill_all()
+        """Mark what is still out as late, then end its children; the caller copies the results under the same lock."""
         for task in tasks:
             late = Unavailable(
                 kind="timed-out", detail=f"the {task.name} probe gave no answer within {self._limit_s:.0f} s"
             )
             self._keep(task, late)
+        runner.kill_all()

@@ -6,6 +6,8 @@ from dsdoctor.probes.system import System
 
 def probe(system: System) -> Limits:
     """ulimits where the platform has them, and /proc/sys/fs/aio-* on Linux."""
+    if system.platform == "win32":
+        return Limits()
     try:
         import resource
     except ImportError:

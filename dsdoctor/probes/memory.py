@@ -1,16 +1,19 @@
 """Host memory: RAM, swap, cgroup limits, /dev/shm."""
 
 import os
-import platform
 import re
 import sys
+from pathlib import Path
+from typing import Literal
 
 from dsdoctor.facts import Memory
 from dsdoctor.probes import ProbeFailed
+from dsdoctor.probes.cgroups import groups, number
 from dsdoctor.probes.system import System
 
 NO_LIMIT = 1 << 62  # cgroup v1 says "no limit" with a number near 2**63
-_LEFTOVER = re.compile(r"^(nccl-|torch_|sem\.mp-|__KMP_REGISTERED_LIB_)")
+_LEFTOVER = re.compile(r"^(nccl-|torch_)")
+_SEGMENT = re.compile(r"/dev/shm/(\S+)")
 KEPT_NAMES = 20
 
 
@@ -21,8 +24,9 @@ def probe(system: System) -> Memory:
     info = {}
     for line in (system.read("/proc/meminfo") or "").splitlines():
         name, _, value = line.partition(":")
-        if value.split() and value.split()[0].isdigit():
-            info[name] = int(value.split()[0]) * 1024
+        kilobytes = number(value.partition("kB")[0])
+        if kilobytes is not None:
+            info[name] = kilobytes * 1024
     if "MemTotal" not in info:
         raise ProbeFailed("failed", "/proc/meminfo has no MemTotal")
     version, limit, used, kills = _cgroup(system)
@@ -32,55 +36,44 @@ def probe(system: System) -> Memory:
         available_bytes=info.get("MemAvailable"),
         swap_total_bytes=info.get("SwapTotal"),
         swap_free_bytes=info.get("SwapFree"),
-        cgroup_version=version,  # type: ignore[arg-type]
+        cgroup_version=version,
         cgroup_limit_bytes=limit,
         cgroup_used_bytes=used,
         cgroup_oom_kills=kills,
         shm_bytes=size,
         shm_free_bytes=free,
-        shm_leftovers=tuple(n for n in system.names("/dev/shm") if _LEFTOVER.match(n))[:KEPT_NAMES],
+        shm_leftovers=_leftovers(system),
     )
 
 
-def _cgroup(system: System) -> tuple[int | None, int | None, int | None, int | None]:
+def _cgroup(system: System) -> tuple[Literal[1, 2] | None, int | None, int | None, int | None]:
     """Version, smallest limit from this group up to the root, use of the group that has it, OOM kills of our group."""
-    groups = dict(
-        line.split(":", 2)[1:] for line in (system.read("/proc/self/cgroup") or "").splitlines() if line.count(":") >= 2
-    )
-    if system.exists("/sys/fs/cgroup/cgroup.controllers"):
-        base, own, names, version = "/sys/fs/cgroup", groups.get("", "/"), ("memory.max", "memory.current"), 2
-    else:
-        own = next((path for names, path in groups.items() if "memory" in names.split(",")), "/")
-        base, names, version = "/sys/fs/cgroup/memory", ("memory.limit_in_bytes", "memory.usage_in_bytes"), 1
-        if not system.is_dir(base):
-            return None, None, None, None
+    version, folders = groups(system, "memory")
+    names = ("memory.max", "memory.current") if version == 2 else ("memory.limit_in_bytes", "memory.usage_in_bytes")
     limit = used = None
-    folders = _upwards(system, base, own)
     for folder in folders:
-        found = _number(system.read(f"{folder}/{names[0]}"))
+        found = number(system.read(f"{folder}/{names[0]}"))
         if found is not None and found < NO_LIMIT and (limit is None or found < limit):
-            limit, used = found, _number(system.read(f"{folder}/{names[1]}"))
-    return version, limit, used, _oom_kills(system, folders[0] if folders else base)
+            limit, used = found, _used(system, folder, names[1])
+    return version, limit, used, _oom_kills(system, folders[0]) if folders else None
 
 
-def _upwards(system: System, base: str, own: str) -> list[str]:
-    """The group's folder and its parents; a container sees its own group as the root."""
-    parts = [p for p in own.split("/") if p and p != ".."]
-    folders = ["/".join((base, *parts[:count])) for count in range(len(parts), -1, -1)]
-    return [f for f in folders if system.is_dir(f)]
+def _used(system: System, folder: str, name: str) -> int | None:
+    """What a group uses, without file pages that the kernel drops when memory is short (as Kubernetes counts)."""
+    used = number(system.read(f"{folder}/{name}"))
+    if used is None:
+        return None
+    stat = dict(line.partition(" ")[::2] for line in (system.read(f"{folder}/memory.stat") or "").splitlines())
+    droppable = number(stat.get("total_inactive_file")) or number(stat.get("inactive_file")) or 0
+    return max(0, used - droppable)
 
 
 def _oom_kills(system: System, folder: str) -> int | None:
     for name in ("memory.events", "memory.oom_control"):
         for line in (system.read(f"{folder}/{name}") or "").splitlines():
             if line.startswith("oom_kill "):
-                return _number(line.split()[1])
+                return number(line.split()[1])
     return None
-
-
-def _number(text: str | None) -> int | None:
-    text = (text or "").strip()
-    return int(text) if text.isdigit() else None
 
 
 def _shm(system: System) -> tuple[int | None, int | None]:
@@ -93,15 +86,45 @@ def _shm(system: System) -> tuple[int | None, int | None]:
     return found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail
 
 
+def _leftovers(system: System) -> tuple[str, ...]:
+    """Segments of NCCL and torch that no process uses. Those of other users are left out: their use cannot be seen."""
+    named = [n for n in system.names("/dev/shm") if _LEFTOVER.match(n) and _ours(system.path(f"/dev/shm/{n}"))]
+    used = _segments_in_use(system) if named and system.real else frozenset()
+    return tuple(n for n in named if n not in used)[:KEPT_NAMES]
+
+
+def _ours(path: Path) -> bool:
+    me = os.geteuid() if hasattr(os, "geteuid") else 0
+    try:
+        return me in (0, path.lstat().st_uid)
+    except OSError:
+        return False
+
+
+def _segments_in_use(system: System) -> frozenset[str]:
+    """Names in /dev/shm that a process has mapped or opened, as far as we may look."""
+    used: set[str] = set()
+    for pid in system.names("/proc"):
+        if not pid.isdigit():
+            continue
+        used.update(_SEGMENT.findall(system.read(f"/proc/{pid}/maps") or ""))
+        for descriptor in system.names(f"/proc/{pid}/fd"):
+            try:
+                used.update(_SEGMENT.findall(os.readlink(f"/proc/{pid}/fd/{descriptor}")))
+            except OSError:
+                continue
+    return frozenset(used)
+
+
 def _elsewhere(system: System) -> Memory:
     if system.platform == "darwin":
         ran = system.run(["sysctl", "-n", "hw.memsize"], 5.0)
-        total = _number(ran.stdout)
+        total = number(ran.stdout)
         if total is None:
             raise ProbeFailed("failed", "sysctl hw.memsize gave no number")
         return Memory(total_bytes=total)
     if sys.platform != "win32":
-        raise ProbeFailed("failed", f"memory of {platform.system() or system.platform} is not known")
+        raise ProbeFailed("failed", f"memory of {system.platform} is not known")
     return _windows()
 
 

@@ -8,7 +8,7 @@ import msgspec
 from dsdoctor.facts.storage import Device
 from dsdoctor.probes.system import System
 
-NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "glusterfs", "ceph", "wekafs", "afs", "9p", "fuse.sshfs", "fuse.gcsfuse", "fuse.s3fs", "pvfs2", "orangefs", "panfs"})  # fmt: skip
+NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "glusterfs", "ceph", "wekafs", "afs", "9p", "fuse.sshfs", "fuse.gcsfuse", "fuse.s3fs", "fuse.juicefs", "fuse.rclone", "fuse.mountpoint-s3", "fuse.glusterfs", "fuse.ceph", "pvfs2", "orangefs", "panfs"})  # fmt: skip
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -47,9 +47,11 @@ def device_of(system: System, mount: Mount) -> Device:
     block = f"/sys/dev/block/{mount.number}"
     try:
         name = os.path.basename(os.readlink(system.path(block)))
-    except OSError:
+    except OSError:  # btrfs and ZFS have numbers of their own
         name = os.path.basename(mount.source)
-    if name.startswith("nvme"):
+        block = f"/sys/class/block/{name}"
+    below = system.names(f"{block}/slaves")  # of LVM, LUKS and software RAID
+    if all(part.startswith("nvme") for part in below or (name,)):
         return "nvme"
     if name.startswith(("vd", "xvd", "loop", "zram")):
         return "virtual"

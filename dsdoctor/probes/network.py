@@ -1,5 +1,6 @@
 """Names, interfaces and the port of a rendezvous. Nothing leaves the machine but name look-ups."""
 
+import os
 import socket
 import struct
 import threading
@@ -17,11 +18,12 @@ T = TypeVar("T")
 
 def probe(system: System) -> Network:
     """Facts of the network as a rendezvous would meet it."""
-    own = _within(lambda: _addresses(socket.gethostname()))
+    own = _within(lambda: _addresses(None))
     master = system.env.get("MASTER_ADDR")
     master_addresses = _within(lambda: _addresses(master)) if master else None
     text = system.env.get("MASTER_PORT", "")
-    port = int(text) if text.isdigit() and 0 < int(text) < 65536 else DEFAULT_PORT
+    named = text.isascii() and text.isdigit() and 0 < int(text[:6]) < 65536
+    port = int(text[:6]) if named else DEFAULT_PORT
     works = system.run(["hostname", "-I"], 3.0) if system.linux and system.which("hostname") else None
     return Network(
         hostname_resolves=None if own is None else bool(own),
@@ -32,9 +34,7 @@ def probe(system: System) -> Network:
         master_resolves=None if master_addresses is None else bool(master_addresses),
         master_loopback=all(map(_loopback, master_addresses)) if master_addresses else None,
         master_port=port,
-        master_port_named_by="MASTER_PORT"
-        if port != DEFAULT_PORT or text == str(DEFAULT_PORT)
-        else "DeepSpeed's default",
+        master_port_named_by="MASTER_PORT" if named else "DeepSpeed's default",
         master_port_free=_free(port),
         infiniband=system.names("/sys/class/infiniband"),
     )
@@ -50,8 +50,9 @@ def _within(action: Callable[[], T]) -> T | None:
 
 
 def _addresses(name: str | None) -> list[str]:
+    """Addresses of ``name``, or of this host's own name; empty when it does not resolve."""
     try:
-        return sorted({str(row[4][0]) for row in socket.getaddrinfo(name, None)})
+        return sorted({str(row[4][0]) for row in socket.getaddrinfo(name or socket.gethostname(), None)})
     except (OSError, UnicodeError):
         return []
 
@@ -61,11 +62,12 @@ def _loopback(address: str) -> bool:
 
 
 def _free(port: int) -> bool | None:
+    """True when nobody listens on ``port`` at any address of this machine. Binds, never listens; None: not allowed."""
     try:
-        with socket.socket() as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("127.0.0.1", port))
-            listener.listen(1)
+        with socket.socket() as trial:
+            if os.name == "posix":  # connections in TIME_WAIT do not count; on Windows this word would take a used port
+                trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(("", port))
     except PermissionError:
         return None
     except OSError:

@@ -117,6 +117,8 @@ def _report(steps: dict[str, dict[str, Any]], last: str | None, ran: Ran) -> DsR
             kind="timed-out" if ran.ending == "timed-out" else "failed",
             detail=_sentence("ds_report", _outcome("ds_report", steps, last, ran)),
         )
+    if last is not None and ran.ending != "not-started":
+        return Unavailable(kind="depends", detail=f"not reached: {_sentence(last, _outcome(last, steps, last, ran))}")
     return Unavailable(kind="depends", detail="ds_report needs torch and DeepSpeed to be importable")
 
 

@@ -8,7 +8,7 @@ from dsdoctor.facts.programs import NAMES
 from dsdoctor.probes.system import System
 
 DEFAULT_HOSTFILE = "/job/hostfile"  # deepspeed/launcher/runner.py DLTS_HOSTFILE
-_LINE = re.compile(r"^(\S+)\s+slots=(\d+)$")  # deepspeed/launcher/runner.py _parse_hostfile (0.19.8)
+_LINE = re.compile(r"^(\S+)\s+slots=(\d+)", re.ASCII)  # as deepspeed/launcher/runner.py _parse_hostfile (0.19.8)
 
 
 def probe(system: System, hostfile: str | None) -> Programs:
@@ -19,8 +19,9 @@ def probe(system: System, hostfile: str | None) -> Programs:
 
 
 def _hostfile(system: System, path: str) -> Hostfile:
-    absolute = path if os.path.isabs(path) else os.path.join(system.cwd or "/", path)
-    text = system.read(absolute)
+    text = system.read(path) if os.path.isabs(path) else None
+    if text is None and system.cwd is not None:
+        text = system.read(os.path.join(system.cwd, path))
     if text is None:
         return Hostfile(path=path, exists=False)
     hosts: dict[str, int] = {}

@@ -53,6 +53,7 @@ class _Drain(threading.Thread):
                 if len(self._tail) > 2 * self._half:
                     self._dropped += len(self._tail) - self._half
                     del self._tail[: len(self._tail) - self._half]
+            self._pipe.close()
 
     def data(self) -> bytes:
         self.join(1.0)
@@ -145,16 +146,42 @@ class _Watch:
     def idle_s(self) -> float:
         """Seconds since the last sign of work. A process that waits in the kernel (state D: a slow disk) works."""
         try:
-            with open(f"/proc/{self._pid}/stat", encoding="utf-8", errors="replace") as file:
-                fields = file.read().rpartition(")")[2].split()
+            fields = _stat(self._pid)
             with open(f"/proc/{self._pid}/io", encoding="utf-8") as file:
                 read = int(file.readline().split()[1])
         except (OSError, ValueError, IndexError):
             return 0.0
-        ticks = sum(int(field) for field in fields[11:15])  # own and reaped children's user and system time
-        if fields[0] == "D" or ticks - self._ticks > self.TICKS or read - self._bytes > self.BYTES:
+        ticks = sum(_ticks(pid) for pid in _family(self._pid))  # falls when a child ends and nobody reaps it
+        if fields[0] == "D" or abs(ticks - self._ticks) > self.TICKS or read - self._bytes > self.BYTES:
             self._ticks, self._bytes, self._since = ticks, read, time.monotonic()
         return time.monotonic() - self._since
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat from the state on. Raises OSError when there is no such process."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()
+
+
+def _ticks(pid: int) -> int:
+    """User and system time, its own and its reaped children's, in ticks of 10 ms; 0 when it is gone."""
+    try:
+        return sum(int(field) for field in _stat(pid)[11:15])
+    except (OSError, ValueError):
+        return 0
+
+
+def _family(pid: int) -> list[int]:
+    """``pid`` and the live processes below it: a compiler that it waits for is work."""
+    found = [pid]
+    for parent in found:  # grows while it is walked
+        try:
+            for thread in os.listdir(f"/proc/{parent}/task"):
+                with open(f"/proc/{parent}/task/{thread}/children", encoding="ascii") as file:
+                    found += [int(child) for child in file.read().split()]
+        except (OSError, ValueError):
+            continue
+    return found
 
 
 def _ended(

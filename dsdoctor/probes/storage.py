@@ -1,5 +1,6 @@
-"""Places on disk: where NVMe offload would swap, the working folder, the temporary folder."""
+"""Places on disk: where NVMe offload would swap, the working folder, the temporary folder, the home folder."""
 
+import contextlib
 import errno
 import mmap
 import os
@@ -29,8 +30,21 @@ def probe(system: System, nvme: str | None, config: DsConfig | None) -> Storage:
         wanted += _from_config(config)
     if system.cwd:
         wanted.append((system.cwd, "cwd", "the working folder"))
-    wanted.append((tempfile.gettempdir() if system.real else "/tmp", "tmp", "default"))
+    wanted.append((_temporary(system), "tmp", "default"))
+    if system.env.get("HOME"):
+        wanted.append((system.env["HOME"], "home", "HOME"))
     return Storage(places=tuple(_place(system, path, role, by) for path, role, by in wanted))
+
+
+def _temporary(system: System) -> str:
+    """The temporary folder as Python chooses it; the first choice where none can be written."""
+    named = next((folder for name in ("TMPDIR", "TEMP", "TMP") if (folder := system.env.get(name))), None)
+    if named and system.is_dir(named):
+        return named
+    try:
+        return tempfile.gettempdir() if system.real else "/tmp"
+    except OSError:
+        return "/tmp"
 
 
 def _from_config(config: DsConfig | None) -> list[tuple[str, Role, str]]:
@@ -44,7 +58,7 @@ def _from_config(config: DsConfig | None) -> list[tuple[str, Role, str]]:
 
 
 def _place(system: System, path: str, role: Role, named_by: str) -> Place:
-    absolute = os.path.abspath(os.path.expanduser(path))
+    absolute = os.path.normpath(os.path.join(system.cwd or os.sep, path))  # DeepSpeed does not expand ~ either
     if not system.exists(absolute):
         return Place(path=path, role=role, named_by=named_by, exists=False, is_directory=False)
     if not system.is_dir(absolute):
@@ -72,7 +86,10 @@ def _room(system: System, path: str) -> dict[str, Any]:
     if not hasattr(os, "statvfs"):
         import shutil
 
-        usage = shutil.disk_usage(system.path(path))
+        try:
+            usage = shutil.disk_usage(system.path(path))
+        except OSError:
+            return {}
         return {"total_bytes": usage.total, "free_bytes": usage.free}
     try:
         found = os.statvfs(system.path(path))
@@ -91,7 +108,7 @@ def _o_direct(system: System, folder: str) -> dict[str, Any]:
     direct = getattr(os, "O_DIRECT", None)
     if direct is None:
         return {"o_direct": None, "o_direct_error": "this platform has no O_DIRECT"}
-    path = system.path(folder) / f".dsdoctor-{os.getpid()}"
+    path = system.path(folder) / f".dsdoctor-{os.getpid()}-{os.urandom(4).hex()}"
     buffer = mmap.mmap(-1, BLOCK)  # page-aligned, as O_DIRECT wants it
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | direct, 0o600)
@@ -104,7 +121,8 @@ def _o_direct(system: System, folder: str) -> dict[str, Any]:
         return {"o_direct": False, "o_direct_error": f"{code}: {error.strerror}"}
     finally:
         buffer.close()
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.unlink()
     return {"o_direct": written == BLOCK, "o_direct_error": None if written == BLOCK else f"{written} bytes written"}
 
 
@@ -118,8 +136,9 @@ def _aio(system: System, folder: str) -> dict[str, Any]:
         return {"aio": True}
     if words.startswith("no library"):
         return {"aio": None, "aio_error": words}
-    ended = ran.signal or ("no answer in time" if ran.ending == "timed-out" else f"exit code {ran.code}")
-    return {"aio": False, "aio_error": words or f"the trial ended with {ended}"}
+    if words or ran.signal:
+        return {"aio": False, "aio_error": words or f"the trial ended with {ran.signal}"}
+    return {"aio": None, "aio_error": f"the trial gave no answer ({ran.problem or ran.ending})"}
 
 
 def _leftovers(system: System, folder: str) -> dict[str, Any]:

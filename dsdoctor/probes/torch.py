@@ -11,16 +11,19 @@ from dsdoctor.probes.system import System
 def probe(system: System, python: Python, packages: Packages) -> Torch:
     """Version, CUDA and folder from torch/version.py and the metadata. Raises ProbeFailed when torch is not there."""
     installed = packages.distributions.get("torch")
-    folders = [installed.location] if installed else [*python.sys_path_extra, *python.site_packages]
-    folder = next((os.path.join(f, "torch") for f in folders if system.is_dir(os.path.join(f, "torch"))), None)
+    folders = (
+        [installed.editable or "", installed.location] if installed else [*python.sys_path_extra, *python.site_packages]
+    )
+    folder = next((os.path.join(f, "torch") for f in folders if f and system.is_dir(os.path.join(f, "torch"))), None)
     values = constants(system.read(os.path.join(folder, "version.py")) or "") if folder else {}
     version = values.get("__version__") or (installed.version if installed else None)
     if folder is None or not version:
         raise ProbeFailed("failed", f"torch is not installed for {python.executable}")
-    nccl = next((d.version for n, d in packages.distributions.items() if n.startswith("nvidia-nccl-cu")), None)
+    cuda = _text(values.get("cuda"))
+    nccl = packages.version(f"nvidia-nccl-cu{cuda.split('.')[0]}") if cuda else None
     return Torch(
         version=str(version),
-        cuda=_text(values.get("cuda")),
+        cuda=cuda,
         hip=_text(values.get("hip")),
         xpu=_text(values.get("xpu")),
         path=folder,

@@ -6,6 +6,7 @@ from dsdoctor.judge import finding_severity
 from dsdoctor.model import Report, Severity
 from dsdoctor.plan import counted
 from dsdoctor.render.plain import clean
+from dsdoctor.render.undecided import undecided
 
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
 code,pre{font:14px/1.4 ui-monospace,monospace;background:#f3f4f6;border-radius:4px;padding:.1em .3em}pre{padding:.6em;overflow-x:auto}
@@ -17,19 +18,27 @@ table{border-collapse:collapse;width:100%}td,th{border-bottom:1px solid #d8dce2;
 
 def render(report: Report) -> str:
     """The report as one page."""
-    body = [f"<h1>{_h(report.summary)}</h1>", f"<p>{_h(report.platform.headline)}</p>"]
-    body += [
-        f"<p>Patient: <code>{_h(report.patient)}</code></p>",
-        *_findings(report),
-        *_plan(report),
-        *_capabilities(report),
-    ]
+    body = [f"<h1>{_h(report.summary)}</h1>", *_first(report), *_findings(report), *_plan(report)]
+    body += [*_capabilities(report), *_undecided(report)]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>dsdoctor report</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n<body>\n'
         + "\n".join(body)
         + f"\n<p>dsdoctor {_h(report.tool_version)}, {_h(report.facts.taken_at)}</p>\n</body></html>\n"
     )
+
+
+def _first(report: Report) -> list[str]:
+    platform = report.platform
+    labels = (("Can", platform.can), ("Cannot", platform.cannot), ("Instead", platform.instead))
+    lines = [_h(platform.headline), *(f"{label}: {_h(text)}" for label, text in labels if text)]
+    lines.append(f"Patient: <code>{_h(report.patient)}</code>")
+    purpose = report.facts.purpose
+    if purpose is not None:
+        lines.append(f"Purpose: {_h(purpose.name)} ({_h(purpose.because)})")
+    if report.interrupted:
+        lines.append("Interrupted: this is what was known by then.")
+    return [f"<p>{'<br>'.join(lines)}</p>"]
 
 
 def _findings(report: Report) -> list[str]:
@@ -53,7 +62,10 @@ def _plan(report: Report) -> list[str]:
     for step in report.plan:
         css = "error" if step.severity is Severity.ERROR else "warning"
         commands = f"<pre>{_h(chr(10).join(step.commands))}</pre>" if step.commands else ""
-        items.append(f'<li><span class="{css}">{_h(step.order)}</span><br>{_h(step.why)}{commands}</li>')
+        safety = {"safe": "", "careful": " [careful]", "manual": " [by hand]"}[step.safety]
+        verify = f"then check with: <code>{_h(step.verify)}</code>" if step.verify else ""
+        order = f'<span class="{css}">{_h(step.order)}</span>{safety}'
+        items.append(f"<li>{order}<br>{_h(step.why)}{commands}{verify}</li>")
     return ["<h2>Plan</h2><ol>", *items, "</ol>"]
 
 
@@ -64,6 +76,12 @@ def _capabilities(report: Report) -> list[str]:
         for c in report.capabilities
     ]
     return ["<h2>What can run here</h2><table>", *rows, "</table>"] if rows else []
+
+
+def _undecided(report: Report) -> list[str]:
+    groups = undecided(report)
+    rows = [f"<li>{_h(reason)}: {', '.join(codes)}</li>" for reason, codes in groups.items()]
+    return ["<h2>Could not be decided</h2><ul>", *rows, "</ul>"] if rows else []
 
 
 def _h(text: str) -> str:

@@ -1,5 +1,6 @@
 """The report as one JSON document, and the JSON Schema that it validates against."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -9,7 +10,24 @@ from dsdoctor.model import REPORT_SCHEMA_VERSION, Report
 
 def render(report: Report) -> str:
     """The whole report, indented, in a stable order."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=1).decode("utf-8") + "\n"
+    return document(report)
+
+
+def document(value: msgspec.Struct) -> str:
+    """``value`` as indented JSON. Bytes of a path or variable that are no UTF-8 become U+FFFD."""
+    try:
+        encoded = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        encoded = msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
+    return msgspec.json.format(encoded, indent=1).decode("utf-8") + "\n"
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return re.sub("[\ud800-\udfff]", "\ufffd", value)
+    if isinstance(value, dict):
+        return {_encodable(k): _encodable(v) for k, v in value.items()}
+    return [_encodable(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def schema() -> dict[str, Any]:

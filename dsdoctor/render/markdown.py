@@ -1,49 +1,95 @@
 """Markdown for an issue or a pull request comment."""
 
+import re
+
 from dsdoctor.judge import finding_severity
-from dsdoctor.model import Report
+from dsdoctor.model import Report, Step
 from dsdoctor.plan import counted
 from dsdoctor.render.plain import clean, one_line
+from dsdoctor.render.undecided import undecided
+
+_MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")  # an underscore inside a word marks nothing
 
 
 def render(report: Report) -> str:
-    """Summary, findings, plan and capabilities."""
-    lines = ["# dsdoctor report", "", f"**{one_line(report.summary)}**", "", f"- {one_line(report.platform.headline)}"]
-    lines += [
-        f"- patient: `{one_line(report.patient)}`",
-        f"- dsdoctor {report.tool_version}, {report.facts.taken_at}",
-        "",
-    ]
+    """Summary, findings, plan, capabilities and what could not be decided."""
+    sections = (_head(report), _findings(report), _plan(report), _capabilities(report), _undecided(report))
+    return "\n".join(line for section in sections for line in section) + "\n"
+
+
+def _head(report: Report) -> list[str]:
+    platform = report.platform
+    labels = (("can", platform.can), ("cannot", platform.cannot), ("instead", platform.instead))
+    lines = ["# dsdoctor report", "", f"**{_text(report.summary)}**", "", f"- {_text(platform.headline)}"]
+    lines += [f"- {label}: {_text(text)}" for label, text in labels if text]
+    lines.append(f"- patient: {_code(report.patient)}")
+    purpose = report.facts.purpose
+    if purpose is not None:
+        lines.append(f"- purpose: {purpose.name} ({_text(purpose.because)})")
+    lines.append(f"- dsdoctor {_text(report.tool_version)}, {_text(report.facts.taken_at)}")
+    if report.interrupted:
+        lines.append("- interrupted: this is what was known by then")
+    return [*lines, ""]
+
+
+def _findings(report: Report) -> list[str]:
     found = [(finding_severity(f, v), v, f) for v in counted(report.verdicts) for f in v.findings]
-    if found:
-        lines += ["## Findings", "", "| severity | code | finding | cause |", "| --- | --- | --- | --- |"]
-        for severity, verdict, finding in sorted(found, key=lambda row: -row[0].rank):
-            lines.append(f"| {severity.value} | {verdict.code} | {_cell(finding.message)} | `{finding.cause}` |")
-        lines.append("")
-    if report.plan:
-        lines += ["## Plan", ""]
-        for step in report.plan:
-            lines.append(f"{step.number}. {_text(step.order)} (clears {', '.join(step.clears)})")
-            if step.commands:
-                lines += ["", "   ```sh", *(_block(c) for c in step.commands), "   ```", ""]
-        lines.append("")
-    lines += ["## What can run here", "", "| | state | proof |", "| --- | --- | --- |"]
+    if not found:
+        return []
+    lines = ["## Findings", "", "| severity | code | finding | cause |", "| --- | --- | --- | --- |"]
+    for severity, verdict, finding in sorted(found, key=lambda row: -row[0].rank):
+        lines.append(f"| {severity.value} | {verdict.code} | {_text(finding.message)} | `{finding.cause}` |")
+    return [*lines, ""]
+
+
+def _plan(report: Report) -> list[str]:
+    if not report.plan:
+        return []
+    return ["## Plan", "", *(line for step in report.plan for line in (*_step(step), ""))]
+
+
+def _step(step: Step) -> list[str]:
+    safety = {"safe": "", "careful": " (careful)", "manual": " (by hand)"}[step.safety]
+    lines = [f"{step.number}. {_text(step.order)}{safety} (clears {', '.join(step.clears)})"]
+    lines += _block(step.commands)
+    if step.note:
+        lines += ["", f"   {_text(step.note)}"]
+    if step.verify:
+        lines += ["", "   Then check with:", *_block((step.verify,))]
+    return lines
+
+
+def _capabilities(report: Report) -> list[str]:
+    lines = ["## What can run here", "", "| | state | proof |", "| --- | --- | --- |"]
     for item in report.capabilities:
         detail = ", ".join(item.blocked_by) or item.because or ""
-        lines.append(
-            f"| {item.title} | {item.state.replace('_', ' ')} {_cell(detail)} | {item.proof.value if item.state == 'ready' else ''} |"
-        )
-    return "\n".join(lines) + "\n"
+        proof = item.proof.value if item.state == "ready" else ""
+        lines.append(f"| {_text(item.title)} | {item.state.replace('_', ' ')} {_text(detail)} | {proof} |")
+    return lines if report.capabilities else []
 
 
-def _block(command: str) -> str:
-    """A command inside of the list item, on all of its lines."""
-    return "\n".join(f"   {line}" for line in clean(command).split("\n"))
+def _undecided(report: Report) -> list[str]:
+    groups = undecided(report)
+    rows = [f"- {_text(reason)}: {', '.join(codes)}" for reason, codes in groups.items()]
+    return ["", "## Could not be decided", "", *rows] if rows else []
+
+
+def _block(commands: tuple[str, ...]) -> list[str]:
+    """Commands inside of the list item, each on its own lines, in a fence longer than any in them."""
+    if not commands:
+        return []
+    lines = [line for command in commands for line in clean(command).split("\n")]
+    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return ["", f"   {fence}sh", *(f"   {line}" for line in lines), f"   {fence}"]
 
 
 def _text(text: str) -> str:
-    return one_line(text).replace("<", "&lt;").replace("`", "\\`")
+    """One line that shows as it stands: no emphasis, link, code, table cell or HTML comes out of it."""
+    escaped = _MARKS.sub(r"\\\g<0>", one_line(text))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace("@", "&#64;")
 
 
-def _cell(text: str) -> str:
-    return _text(text).replace("|", "\\|")
+def _code(text: str) -> str:
+    """A code span; nothing can be escaped in one, so backquotes become apostrophes."""
+    return "`" + one_line(text).replace("`", chr(39)) + "`"

@@ -1,5 +1,6 @@
 """SARIF 2.1.0: every check is a rule, every finding a result; findings in a file get their region."""
 
+import hashlib
 import json
 from typing import Any
 from urllib.parse import quote
@@ -24,7 +25,12 @@ def render(report: Report) -> str:
     ]
     results = [_result(v, f) for v in counted(report.verdicts) for f in v.findings]
     driver = {"name": "dsdoctor", "version": report.tool_version, "rules": rules}
-    run = {"tool": {"driver": driver}, "results": results, "columnKind": "unicodeCodePoints"}
+    run = {
+        "tool": {"driver": driver},
+        "invocations": [{"executionSuccessful": not report.interrupted}],
+        "results": results,
+        "columnKind": "unicodeCodePoints",
+    }
     document = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     return json.dumps(document, indent=1) + "\n"
 
@@ -37,8 +43,15 @@ def _result(verdict: Verdict, finding: Finding) -> dict[str, Any]:
         "level": _LEVEL[finding_severity(finding, verdict)],
         "message": {"text": clean(finding.message + mend)},
         "locations": [_location(finding)],
+        "partialFingerprints": {"dsdoctor/v1": _fingerprint(verdict, finding)},
         "properties": {"cause": finding.cause},
     }
+
+
+def _fingerprint(verdict: Verdict, finding: Finding) -> str:
+    """The same for the same finding in every run: made of what it is about, not of the values that were found."""
+    parts = "\n".join((verdict.code, finding.cause, one_line(finding.subject or "")))
+    return hashlib.sha256(parts.encode()).hexdigest()[:32]
 
 
 def _location(finding: Finding) -> dict[str, Any]:
@@ -52,7 +65,8 @@ def _location(finding: Finding) -> dict[str, Any]:
 
 
 def _uri(path: str) -> str:
-    """A path as a URI reference: ``C:\\a b`` becomes ``file:///C:/a%20b``."""
+    """A path as a URI reference: ``C:\\a b`` becomes ``file:///C:/a%20b``, a relative path stays relative."""
     path = path.replace("\\", "/")
-    drive = "file:///" if path[1:3] == ":/" else ""
-    return drive + quote(path, safe="/:" if drive else "/")
+    if path[1:3] == ":/":
+        return "file:///" + quote(path, safe="/:")
+    return ("file://" if path.startswith("/") else "") + quote(path)

@@ -7,12 +7,14 @@ from dsdoctor.judge import finding_severity
 from dsdoctor.model import Capability, Finding, Report, Severity, Status, Verdict
 from dsdoctor.plan import counted
 from dsdoctor.render.plain import clean, one_line
+from dsdoctor.render.undecided import undecided
 
 _COLOURS = {
     "error": "31;1", "warning": "33", "info": "36", "ready": "32", "blocked": "31", "unknown": "33",
     "not applicable": "2", "heading": "1", "dim": "2", "passed": "32", "command": "36",
 }  # fmt: skip
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+CODES_SHOWN = 12  # of the checks that wait for one thing; -v shows all
 
 
 class Page:
@@ -36,10 +38,10 @@ class Page:
     def wrap(self, text: str, first: str = "", rest: str | None = None) -> None:
         """Wrapped text; ``first`` starts its first line and ``rest`` the others (as many blanks when None)."""
         indent = " " * len(first) if rest is None else rest
-        width = self.width - len(first)
-        lines = textwrap.wrap(one_line(text), max(width, 20), break_long_words=False, break_on_hyphens=False)
-        for number, line in enumerate(lines or [""]):
-            self.add((first if number == 0 else indent) + line)
+        width = max(self.width, len(first) + 20, len(indent) + 20)
+        wrapper = textwrap.TextWrapper(width, first, indent, break_long_words=False, break_on_hyphens=False)
+        for line in wrapper.wrap(one_line(text)) or [first]:
+            self.add(line)
 
     def command(self, command: str, indent: str) -> None:
         """A command on one line, never wrapped, never cut: it is there to be copied."""
@@ -62,7 +64,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, unicode: boo
     if verbosity >= 0:
         _capabilities(page, report.capabilities)
         _plan(page, report)
-        _unknowns(page, report)
+        _unknowns(page, report, verbosity)
         _ignored(page, report)
         if report.problems:
             page.heading("Left out")
@@ -104,7 +106,8 @@ def _finding(
 ) -> None:
     tag = f"[{severity.value.upper()}] {verdict.code} "
     start = len(page.lines)
-    page.wrap(finding.message + (f" (a symptom of {root})" if root else ""), tag, "    ")
+    cause = f"a symptom of {root}" if root else f"cause: {finding.cause}"
+    page.wrap(f"{finding.message} ({cause})", tag, "    ")
     page.lines[start] = page.paint(tag, severity.value) + page.lines[start][len(tag) :]
     if verbosity > 0:
         for evidence in finding.evidence:
@@ -158,20 +161,15 @@ def _plan(page: Page, report: Report) -> None:
         page.wrap(f"clears {', '.join(step.clears)}", "     ")
 
 
-def _unknowns(page: Page, report: Report) -> None:
-    """Undecided checks, grouped under what they wait for."""
-    groups: dict[str, list[str]] = {}
-    for verdict in report.verdicts:
-        if verdict.status in (Status.UNKNOWN, Status.CRASHED):
-            reason = verdict.reason or "no reason was given"
-            if verdict.status is Status.CRASHED:
-                reason = f"a defect of dsdoctor: {reason}"
-            groups.setdefault(reason, []).append(verdict.code)
-    if not groups:
-        return
-    page.heading("Could not be decided")
+def _unknowns(page: Page, report: Report, verbosity: int) -> None:
+    """Undecided checks under what they wait for."""
+    groups = undecided(report)
+    if groups:
+        page.heading("Could not be decided")
     for reason, codes in groups.items():
-        page.wrap(f"{reason}: {', '.join(codes)}", f"  {page.bullet} ")
+        shown = codes if verbosity > 0 or len(codes) <= CODES_SHOWN + 1 else codes[:CODES_SHOWN]
+        more = f" and {len(codes) - len(shown)} more" if len(shown) < len(codes) else ""
+        page.wrap(f"{reason}: {', '.join(shown)}{more}", f"  {page.bullet} ")
 
 
 def _ignored(page: Page, report: Report) -> None:
@@ -211,9 +209,13 @@ def _counts(report: Report) -> Iterator[str]:
 
 
 def _next_step(report: Report) -> str:
+    if report.interrupted:
+        return "Next: run `dsdoctor check` again and let it end."
     if report.plan:
-        first = report.plan[0]
-        return f"Next: step 1, then run `dsdoctor check` again. `dsdoctor explain {first.clears[0]}` tells more."
-    if report.facts.smoke is None and report.outcome == "healthy":
+        code = report.plan[0].clears[0]
+        return f"Next: step 1, then run `dsdoctor check` again (`dsdoctor explain {code}` tells more)."
+    if report.outcome == "incomplete":
+        return "Next: see what could not be decided (`dsdoctor explain CODE` tells what a check looks at)."
+    if report.facts.smoke is None:
         return "Next: `dsdoctor check --smoke` proves it by training a tiny model."
-    return "Next: `dsdoctor explain CODE` tells more about a check."
+    return "Next: start your run; there is nothing to mend."

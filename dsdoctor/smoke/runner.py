@@ -1,8 +1,10 @@
 """Run the smoke worker in the patient and turn its events into facts."""
 
+import contextlib
 import json
 import os
 import socket
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,13 @@ import msgspec
 
 from dsdoctor.events import Event, Observer
 from dsdoctor.facts import Python, Smoke, SmokePhase
+from dsdoctor.probes import caches, packages
 from dsdoctor.probes.runner import Ran
 from dsdoctor.probes.system import System
 
 WORKER = Path(__file__).parent / "worker.py"
 TAIL_CHARACTERS = 6000
+OLD_LOCK_S = 30.0  # younger: its builder may not have started yet
 _PLAIN = ("accelerator", "device", "dtype", "stage", "world_size", "peak_bytes", "peak_host_bytes", "error_type", "error", "steps")  # fmt: skip
 
 
@@ -25,6 +29,8 @@ def run(system: System, python: Python, *, use_gpu: bool, limit_s: float, observ
     Ops are compiled into a cache of dsdoctor's own, so the user's extension cache is neither used nor changed.
     """
     env = environment(system, python, use_gpu)
+    if "TORCH_EXTENSIONS_DIR" in env:
+        release_locks(system, env["TORCH_EXTENSIONS_DIR"])
     observe(Event(kind="smoke-phase", name="zero2", detail="the first run compiles an op, about half a minute"))
     ran = system.run([python.executable, str(WORKER)], limit_s, env=env, answer=True)
     return told(ran)
@@ -45,6 +51,7 @@ def environment(system: System, python: Python, use_gpu: bool) -> dict[str, str]
     }
     if not use_gpu:
         env |= {"DS_ACCELERATOR": "cpu", "CUDA_VISIBLE_DEVICES": ""}
+    env.pop("TORCH_EXTENSIONS_DIR", None)
     cache = cache_folder(system, python)
     if cache is not None:
         env["TORCH_EXTENSIONS_DIR"] = cache
@@ -52,19 +59,40 @@ def environment(system: System, python: Python, use_gpu: bool) -> dict[str, str]
 
 
 def cache_folder(system: System, python: Python) -> str | None:
-    """A folder of dsdoctor's own for compiled ops, one per interpreter; None where there is no home to keep it."""
+    """A folder of dsdoctor's own for compiled ops, one per interpreter and releases of torch and DeepSpeed, in the
+    user's cache; a fresh temporary folder where that cannot be written; None where nothing can."""
     home = system.env.get("XDG_CACHE_HOME") or system.env.get("LOCALAPPDATA")
     if not home and system.env.get("HOME"):
         home = os.path.join(system.env["HOME"], ".cache")
-    if not home:
-        return None
     tag = "".join(c if c.isalnum() else "_" for c in python.prefix).strip("_")[-80:]
-    folder = os.path.join(home, "dsdoctor", "torch_extensions", f"py{python.version}_{tag}")
     try:
-        os.makedirs(folder, exist_ok=True)
+        if home and os.path.isabs(home):
+            tag = f"py{python.version}_{releases(system, python)}{tag}"
+            folder = os.path.join(home, "dsdoctor", "torch_extensions", tag)
+            os.makedirs(folder, exist_ok=True)
+            if os.access(folder, os.W_OK | os.X_OK):
+                return folder
+    except OSError:
+        pass
+    try:
+        return tempfile.mkdtemp(prefix="dsdoctor-")
     except OSError:
         return None
-    return folder
+
+
+def releases(system: System, python: Python) -> str:
+    """ "torch2.6.0+cu126_deepspeed0.16.9_": ninja does not rebuild an op when the torch under it changes."""
+    found = packages.probe(system, python, check_files=False)
+    versions = ((name, found.version(name)) for name in ("torch", "deepspeed"))
+    return "".join(f"{name}{version.replace(os.sep, '_')}_" for name, version in versions if version)
+
+
+def release_locks(system: System, cache: str) -> None:
+    """Remove locks in dsdoctor's own cache that an ended run left: torch would wait for them for ever."""
+    for op in caches.ops(system, cache):
+        if op.lock_age_s is not None and op.lock_age_s > OLD_LOCK_S and not op.lock_builder_alive:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(op.path, "lock"))
 
 
 def free_port() -> int:
@@ -86,6 +114,8 @@ def told(ran: Ran) -> Smoke:
         try:
             event: Mapping[str, Any] = json.loads(line)
         except ValueError:
+            continue
+        if not isinstance(event, dict):
             continue
         current = event.get("begin", current)
         done = done or bool(event.get("done"))

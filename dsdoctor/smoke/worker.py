@@ -5,6 +5,7 @@ The batch is fixed, so the loss must fall. Stdlib plus the patient's torch and D
 
 import faulthandler
 import json
+import math
 import os
 import sys
 import time
@@ -27,7 +28,8 @@ def open_answer():
 
 
 def say(**values):
-    OUT.write(json.dumps(values, default=str).encode("utf-8", "surrogateescape") + b"\n")
+    # no ASCII escapes: "replace" must see lone surrogates, which no report can hold
+    OUT.write(json.dumps(values, default=str, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
 
 class phase:
@@ -87,6 +89,8 @@ def train(torch, deepspeed):
         engine.backward(loss)
         engine.step()
         value = float(loss.detach())  # waits for the device
+        if not math.isfinite(value):
+            raise FloatingPointError("the loss became %s" % value)
         say(step_ms=(time.monotonic() - started) * 1000, loss=value)
 
     with phase("first step"):
@@ -128,6 +132,7 @@ def main():
 
 OUT = open_answer()
 faulthandler.enable()
-sys.path[0] = os.getcwd()
+if not getattr(sys.flags, "safe_path", False):
+    sys.path[0] = os.getcwd()
 if __name__ == "__main__":
     main()

@@ -14,8 +14,13 @@ DS_REPORT = ROOT / "fixtures" / "ds_report" / "0.19.8__accel-cuda.txt"
 _OURS = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "COLUMNS", "TERM", "PYTHONIOENCODING", "PYTHONUTF8")
 
 
-def dsdoctor(*args: object, cwd: Path, stdin: bytes = b"", **variables: str) -> subprocess.CompletedProcess[str]:
+def dsdoctor(*args: object, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """``dsdoctor ARGS`` in ``cwd``; ``variables`` are the environment's that matter to a terminal."""
+    return piped(b"", *args, cwd=cwd, **variables)
+
+
+def piped(stdin: bytes, *args: object, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The same with ``stdin`` on standard input."""
     done = subprocess.run(
         [sys.executable, "-m", "dsdoctor", *map(str, args)],
         cwd=cwd,
@@ -51,4 +56,4 @@ def broken() -> Snapshot:
     return healthy(torch_live(cuda_available=False, cuda_error="Found no NVIDIA driver \x1b]0;owned\x07on your system"))
 
 
-__all__ = ["DS_REPORT", "ROOT", "broken", "dsdoctor", "environment", "record", "windows"]
+__all__ = ["DS_REPORT", "ROOT", "broken", "dsdoctor", "environment", "piped", "record", "windows"]

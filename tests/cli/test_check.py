@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from dsdoctor.facts.snapshot import encode
-from tests.cli.program import DS_REPORT, ROOT, broken, dsdoctor, environment, record
+from tests.cli.program import DS_REPORT, ROOT, broken, dsdoctor, environment, piped, record
 
 
 def test_text_starts_with_the_machine_and_stderr_is_silent(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_json_is_the_only_thing_on_stdout_and_validates_against_the_schema_comma
     done = dsdoctor("check", "--json", "--snapshot", record(tmp_path, broken()), cwd=tmp_path)
     schema = json.loads(dsdoctor("schema", cwd=tmp_path).stdout)
     document = json.loads(done.stdout)
-    jsonschema.validate(document, schema, cls=jsonschema.Draft202012Validator)
+    jsonschema.Draft202012Validator(schema).validate(document)
     assert document["outcome"] == "problems"
     assert done.stderr == ""
 
@@ -70,8 +70,8 @@ def test_a_config_is_judged_with_a_recorded_machine(tmp_path: Path) -> None:
 
 def test_a_pasted_ds_report_from_file_and_from_standard_input(tmp_path: Path) -> None:
     file = dsdoctor("check", "--json", "--ds-report", DS_REPORT, cwd=tmp_path)
-    piped = dsdoctor("check", "--json", "--ds-report", "-", cwd=tmp_path, stdin=DS_REPORT.read_bytes())
-    first, second = json.loads(file.stdout), json.loads(piped.stdout)
+    from_pipe = piped(DS_REPORT.read_bytes(), "check", "--json", "--ds-report", "-", cwd=tmp_path)
+    first, second = json.loads(file.stdout), json.loads(from_pipe.stdout)
     assert first["facts"]["deepspeed"]["version"] == "0.19.8"
     assert [v["status"] for v in first["verdicts"]] == [v["status"] for v in second["verdicts"]]
     assert second["facts"]["origin"] == "standard input"
@@ -79,7 +79,7 @@ def test_a_pasted_ds_report_from_file_and_from_standard_input(tmp_path: Path) ->
 
 @pytest.mark.parametrize("junk", [b"", bytes(range(256)) * 40, b"\xff\xfe\x00" * 9, b"hello\n"])
 def test_junk_in_place_of_a_ds_report_is_never_called_healthy(tmp_path: Path, junk: bytes) -> None:
-    done = dsdoctor("check", "--json", "--ds-report", "-", cwd=tmp_path, stdin=junk)
+    done = piped(junk, "check", "--json", "--ds-report", "-", cwd=tmp_path)
     if done.returncode in (2, 3):
         assert done.stderr.count("\n") == 1
     else:

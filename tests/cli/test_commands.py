@@ -84,3 +84,16 @@ def test_every_command_has_help(name: str) -> None:
     shown = CliRunner().invoke(root, [name, "--help"])
     assert shown.exit_code == 0
     assert shown.stdout.startswith(f"Usage: root {name}")
+
+
+def test_list_causes_tells_which_checks_see_them() -> None:
+    lines = CliRunner().invoke(root, ["list", "--causes"]).stdout.splitlines()
+    assert "causes that can be seen before a run have a check" in lines[-1]
+    rows = json.loads(CliRunner().invoke(root, ["list", "--causes", "--json"]).stdout)
+    assert [row["cause"] for row in rows] == [line.split()[0] for line in lines[:-1]]
+    assert any("TORCH005" in row["checks"] for row in rows)
+
+
+def test_explain_keeps_to_a_narrow_terminal(tmp_path: Path) -> None:
+    lines = dsdoctor("explain", "torch005", cwd=tmp_path, COLUMNS="60").stdout.splitlines()
+    assert max(map(len, lines[2:5])) <= 60

@@ -85,3 +85,23 @@ def test_a_wrong_table_names_file_key_and_what_it_takes(table: dict[str, object]
 
 def test_no_settings_is_fine() -> None:
     assert parse({}, "x.toml") == Settings(source="x.toml")
+
+
+def test_a_relative_place_counts_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    inner = tmp_path / "src"
+    inner.mkdir()
+    (tmp_path / "dsdoctor.toml").write_text('nvme = "swap"\npython = ".venv"\n')
+    found = load_settings(inner)
+    assert (found.nvme, found.python) == (str(tmp_path / "swap"), str(tmp_path / ".venv"))
+    (tmp_path / "dsdoctor.toml").write_text('python = "python3.11"\n')
+    assert load_settings(inner).python == "python3.11"
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    (tmp_path / "dsdoctor.toml").write_bytes(b'\xef\xbb\xbfnvme = "/data"\n')
+    assert load_settings(tmp_path).nvme == "/data"
+
+
+def test_a_misspelt_part_of_an_ignore_entry_is_named() -> None:
+    with pytest.raises(SettingsError, match="'reasn' is no part of an ignore entry; did you mean 'reason'"):
+        parse({"ignore": [{"code": "NET001", "reasn": "x"}]}, "x.toml")

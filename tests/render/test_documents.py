@@ -28,7 +28,7 @@ def test_no_control_character_of_the_machine_survives(form: str) -> None:
 def test_json_validates_and_has_the_promised_keys() -> None:
     document = json.loads(renderer("json")(mixed()))
     jsonschema.Draft202012Validator.check_schema(schema())
-    jsonschema.validate(document, schema(), cls=jsonschema.Draft202012Validator)
+    jsonschema.Draft202012Validator(schema()).validate(document)
     top = {"schema_version", "tool_version", "patient", "facts", "verdicts", "capabilities", "causes", "plan"}
     assert top <= document.keys()
     verdict = next(v for v in document["verdicts"] if v["code"] == "CUDA001")
@@ -39,11 +39,16 @@ def test_json_validates_and_has_the_promised_keys() -> None:
     assert document["plan"][0]["commands"] == [INSTALL]
 
 
+def test_json_takes_text_that_is_no_unicode() -> None:
+    document = json.loads(renderer("json")(hostile()))
+    assert document["verdicts"][0]["findings"][0]["message"].endswith("::error::fake \ufffd")
+
+
 def test_the_schema_refuses_another_status() -> None:
     document = json.loads(renderer("json")(mixed()))
     document["verdicts"][0]["status"] = "fine"
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, schema())
+        jsonschema.Draft202012Validator(schema()).validate(document)
 
 
 def test_junit_counts_agree_with_the_cases() -> None:
@@ -52,7 +57,7 @@ def test_junit_counts_agree_with_the_cases() -> None:
     counts = {s.get("name"): tuple(int(s.get(k, "")) for k in ("tests", "failures", "errors", "skipped")) for s in root}
     assert counts == {
         "CUDA": (1, 1, 0, 0),
-        "CFG": (1, 1, 0, 0),
+        "CFG": (1, 0, 0, 0),
         "MEM": (1, 0, 0, 1),
         "PY": (1, 0, 0, 0),
         "GPU": (2, 0, 2, 0),
@@ -62,6 +67,7 @@ def test_junit_counts_agree_with_the_cases() -> None:
     failure = root.find(".//failure")
     assert failure is not None
     assert failure.get("type") == "nvcc-missing"
+    assert [root.get(k) for k in ("failures", "errors", "skipped")] == ["1", "3", "2"]
     assert INSTALL in (failure.text or "")
     skipped = root.find("./testsuite[@name='MEM']/testcase/skipped")
     assert skipped is not None

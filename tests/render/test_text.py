@@ -65,7 +65,7 @@ def test_verbose_adds_evidence_proof_and_passed_checks() -> None:
     normal, verbose = (text.render(mixed(), width=100, verbosity=v) for v in (0, 1))
     for line in (
         "environment: CUDA_HOME=/usr/local/cuda-11.8",
-        "cause: nvcc-missing, proof: declared",
+        "    cause: nvcc-missing, proof: declared",
         "PY001    Python is there [declared]",
         "NET001   there is one node",
     ):
@@ -100,7 +100,7 @@ def test_plan_tells_command_verify_and_what_it_clears() -> None:
     assert plan.startswith("  1. Install the CUDA compiler 12.8\n     why: CUDA_HOME is")
     assert f"     then check with:\n       {VERIFY}\n     clears CUDA001\n" in plan
     assert "2. Mend: config-bad [by hand]" in plan
-    assert "Next: step 1" in plan
+    assert plan.endswith("\nNext: step 1, then run `dsdoctor check` again (`dsdoctor explain CUDA001` tells more).\n")
 
 
 def test_healthy_machine_says_so() -> None:

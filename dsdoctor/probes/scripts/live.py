@@ -27,7 +27,8 @@ def open_answer():
 
 
 def say(**values):
-    OUT.write(json.dumps(values, default=str).encode("utf-8", "surrogateescape") + b"\n")
+    # no ASCII escapes: "replace" must see lone surrogates, which no report can hold
+    OUT.write(json.dumps(values, default=str, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
 
 def attempt(name, action):
@@ -41,7 +42,7 @@ def attempt(name, action):
             end=name,
             seconds=time.monotonic() - started,
             error_type=type(error).__name__,
-            error=str(error)[:LIMIT],
+            error=known(lambda error=error: str(error)[:LIMIT]),  # its own __str__ may raise
             traceback="".join(traceback.format_exc().splitlines(True)[-12:])[-4000:],
         )
         return None
@@ -57,13 +58,17 @@ def known(action):
         return None
 
 
+def text(value):
+    return None if value is None else str(value)
+
+
 def import_torch():
     torch = importlib.import_module("torch")
     return {
-        "version": known(lambda: torch.__version__),
-        "cuda": known(lambda: torch.version.cuda),
-        "mps": known(lambda: torch.backends.mps.is_available()),
-        "cxx11_abi": known(lambda: torch._C._GLIBCXX_USE_CXX11_ABI),
+        "version": known(lambda: text(torch.__version__)),
+        "cuda": known(lambda: text(torch.version.cuda)),
+        "mps": known(lambda: bool(torch.backends.mps.is_available())),
+        "cxx11_abi": known(lambda: bool(torch._C._GLIBCXX_USE_CXX11_ABI)),
         "architectures": known(lambda: torch.cuda.get_arch_list()) or [],
         "nccl": known(lambda: ".".join(str(n) for n in torch.cuda.nccl.version())),
         "cudnn": known(lambda: cudnn(torch)),
@@ -118,19 +123,19 @@ def add():
 
 def cpp_extension():
     module = importlib.import_module("torch.utils.cpp_extension")
-    return {"cuda_home": module.CUDA_HOME}
+    return {"cuda_home": text(module.CUDA_HOME)}
 
 
 def import_deepspeed():
     deepspeed = importlib.import_module("deepspeed")
     accelerator = importlib.import_module("deepspeed.accelerator").get_accelerator()
     return {
-        "version": known(lambda: deepspeed.__version__),
+        "version": known(lambda: text(deepspeed.__version__)),
         "accelerator": known(lambda: accelerator.device_name().split(":")[0]) or known(lambda: accelerator._name),
         "accelerator_why": "DS_ACCELERATOR" if os.environ.get("DS_ACCELERATOR") else "detected",
-        "communication_backend": known(lambda: accelerator.communication_backend_name()),
-        "bf16": known(lambda: accelerator.is_bf16_supported()),
-        "fp16": known(lambda: accelerator.is_fp16_supported()),
+        "communication_backend": known(lambda: text(accelerator.communication_backend_name())),
+        "bf16": known(lambda: bool(accelerator.is_bf16_supported())),
+        "fp16": known(lambda: bool(accelerator.is_fp16_supported())),  # the CPU says None for no
     }
 
 
@@ -150,6 +155,11 @@ def ds_report():
     return {"text": (BEFORE + text.read())[-400000:] + (failure or "")}
 
 
+def flush():
+    for stream in (sys.stdout, sys.stderr):
+        known(lambda stream=stream: stream.flush())  # the user's packages may have replaced or closed it
+
+
 class Caught:
     """Catches descriptors 1 and 2 in memory (a full /tmp must not matter), in a file where there is no memfd."""
 
@@ -160,16 +170,14 @@ class Caught:
             import tempfile
 
             self.file = tempfile.TemporaryFile()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        flush()
         self.saved = [os.dup(1), os.dup(2)]
         os.dup2(self.file.fileno(), 1)
         os.dup2(self.file.fileno(), 2)
         return self
 
     def __exit__(self, *_):
-        sys.stdout.flush()
-        sys.stderr.flush()
+        flush()
         os.dup2(self.saved[0], 1)
         os.dup2(self.saved[1], 2)
         for descriptor in self.saved:
@@ -183,23 +191,24 @@ class Caught:
 def main():
     if attempt("import torch", import_torch) is None:
         return
+    attempt("import torch.utils.cpp_extension", cpp_extension)  # asks no driver: before what may hang
     cuda = attempt("start CUDA", start_cuda)
     if cuda and cuda["cuda_available"]:
         attempt("run on the GPU", add)
-    attempt("import torch.utils.cpp_extension", cpp_extension)
     noise = Caught()
     with noise:
         loaded = attempt("import deepspeed", import_deepspeed)
     global BEFORE
     BEFORE = noise.read()
-    sys.stderr.write(BEFORE)
+    known(lambda: sys.stderr.write(BEFORE))
     if loaded is not None:
         attempt("ds_report", ds_report)
 
 
 OUT = open_answer()
 BEFORE = ""
-faulthandler.enable()
-sys.path[0] = os.getcwd()  # as for `python train.py` started here
+faulthandler.enable(os.dup(2))  # a copy: Caught redirects 2
+if not getattr(sys.flags, "safe_path", False):
+    sys.path[0] = os.getcwd()  # as for `python train.py` started here
 main()
 say(end="all")

@@ -13,16 +13,30 @@ def answer(value):
 
         descriptor = msvcrt.open_osfhandle(descriptor, os.O_WRONLY)
     with os.fdopen(descriptor, "wb") as out:
-        out.write(json.dumps(value).encode("utf-8", "surrogateescape") + b"\n")
+        out.write(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
 
-def environment_kind():
-    if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
+def find_prefix():
+    """sys.prefix; started without site, most versions do not notice that they live in a virtual environment."""
+    home = os.path.dirname(os.path.dirname(os.path.abspath(sys.executable)))
+    return home if os.path.isfile(os.path.join(home, "pyvenv.cfg")) else sys.prefix
+
+
+def find_paths(prefix):
+    if prefix == sys.prefix:
+        return sysconfig.get_paths()
+    names = sysconfig.get_scheme_names()
+    scheme = next(n for n in ("venv", "nt" if os.name == "nt" else "posix_prefix") if n in names)
+    return sysconfig.get_paths(scheme, vars={"base": prefix, "platbase": prefix})
+
+
+def environment_kind(prefix):
+    if os.path.isdir(os.path.join(prefix, "conda-meta")):
         return "conda"
-    if sys.prefix == sys.base_prefix:
+    if prefix == sys.base_prefix:
         return "system"
     try:
-        with open(os.path.join(sys.prefix, "pyvenv.cfg"), encoding="utf-8", errors="replace") as file:
+        with open(os.path.join(prefix, "pyvenv.cfg"), encoding="utf-8", errors="replace") as file:
             return "uv" if any(line.split("=")[0].strip() == "uv" for line in file) else "venv"
     except OSError:
         return "venv"
@@ -38,10 +52,14 @@ def has_pip():
 
 
 def main():
-    paths = sysconfig.get_paths()
-    folders = [p for p in sys.path[1:] if p]  # the first is this script's folder
+    prefix = find_prefix()
+    paths = find_paths(prefix)
+    here = os.path.dirname(os.path.abspath(__file__))  # not there with PYTHONSAFEPATH or -I
+    folders = [p for p in sys.path if p and os.path.abspath(p) != here]
     stdlib = {os.path.realpath(paths[k]) for k in ("stdlib", "platstdlib")}
     sites = [p for p in folders if os.path.basename(p) in ("site-packages", "dist-packages")]
+    if not sites:  # started without site
+        sites = [p for p in (paths["purelib"], paths["platlib"]) if os.path.isdir(p)]
     extra = [
         p
         for p in folders
@@ -57,11 +75,11 @@ def main():
             "implementation": {"cpython": "CPython", "pypy": "PyPy"}.get(
                 sys.implementation.name, sys.implementation.name
             ),
-            "prefix": sys.prefix,
+            "prefix": prefix,
             "base_prefix": sys.base_prefix,
-            "environment": environment_kind(),
+            "environment": environment_kind(prefix),
             "externally_managed": os.path.exists(os.path.join(paths["stdlib"], "EXTERNALLY-MANAGED")),
-            "has_pip": has_pip(),
+            "has_pip": has_pip() or any(os.path.isdir(os.path.join(p, "pip")) for p in sites),
             "site_packages": list(dict.fromkeys(sites)),
             "include_dir": include,
             "python_h": bool(include) and os.path.exists(os.path.join(include, "Python.h")),

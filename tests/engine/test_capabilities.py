@@ -1,0 +1,76 @@
+"""What can run here: ready only with evidence, blocked by codes, unknown with a reason, and never ready by silence."""
+
+import pytest
+
+from dsdoctor import healthy as h
+from dsdoctor.examination import diagnose, load_knowledge
+from dsdoctor.facts import Snapshot, Unavailable
+from dsdoctor.model import Capability, Proof
+
+KNOWLEDGE = load_knowledge()
+
+
+def capability(name: str, snapshot: Snapshot) -> Capability:
+    report = diagnose(snapshot, KNOWLEDGE)
+    return next(c for c in report.capabilities if c.name == name)
+
+
+@pytest.mark.parametrize(
+    "name", ["zero1", "zero2", "zero3", "bf16", "fp16", "fused-adam", "optimizer-offload-cpu", "moe"]
+)
+def test_a_healthy_gpu_machine_is_ready(name: str) -> None:
+    assert capability(name, h.healthy()).state == "ready"
+
+
+def test_a_run_is_the_highest_proof_and_only_for_what_ran() -> None:
+    ran = h.healthy(h.smoke())
+    assert capability("zero2", ran).proof is Proof.RAN
+    assert capability("bf16", ran).proof is Proof.RAN
+    assert capability("zero3", ran).proof is Proof.PROBED
+    assert capability("fused-adam", ran).proof is Proof.DECLARED, "the smoke run used torch's Adam"
+
+
+def test_a_run_whose_loss_rose_proves_nothing() -> None:
+    assert capability("zero2", h.healthy(h.smoke(losses=(1.0, 2.0)))).proof is not Proof.RAN
+
+
+def test_nvme_offload_without_libaio_is_blocked_even_when_nobody_asked() -> None:
+    without = h.compilers(libaio_header=None, libaio_link=None, libaio_runtime=None)
+    found = capability("nvme-offload", h.healthy(without))
+    assert found.state == "blocked"
+    assert "OPS010" in found.blocked_by
+
+
+def test_arch_list_blocks_what_must_be_built_and_nothing_else() -> None:
+    sick = h.healthy(h.environment(TORCH_CUDA_ARCH_LIST="9.0a"))
+    assert capability("fused-adam", sick).blocked_by == ("OPS001",)
+    assert capability("zero2", sick).state == "ready"
+
+
+def test_missing_facts_make_unknown_not_ready() -> None:
+    static = h.healthy(
+        torch_live=Unavailable(kind="not-examined", detail="--static"),
+        deepspeed_live=Unavailable(kind="not-examined", detail="--static"),
+    )
+    found = capability("zero2", static)
+    assert (found.state, "--static" in str(found.because)) == ("unknown", True)
+
+
+def test_one_gpu_is_no_place_for_several_and_two_are() -> None:
+    assert capability("several-gpus", h.healthy()).state == "not_applicable"
+    two = h.healthy(h.gpus(2), h.torch_live(2))
+    assert capability("several-gpus", two).state == "ready"
+    assert capability("pipeline-3d", two).state == "ready"
+
+
+def test_an_old_gpu_has_no_bf16_and_says_why() -> None:
+    t4 = h.gpus(devices=(h.gpu(name="Tesla T4", compute_capability="7.5"),))
+    found = capability("bf16", h.healthy(t4))
+    assert (found.state, "7.5" in str(found.because)) == ("not_applicable", True)
+
+
+def test_a_broken_gpu_does_not_turn_its_machine_into_a_cpu_box() -> None:
+    silent = h.gpus(nvml="driver-not-loaded", devices=(), driver_version=None)
+    dead = h.torch_live(0, cuda_available=False, cuda_error="no driver", kernel=None)
+    found = capability("zero2", h.healthy(silent, dead, h.deepspeed_live(accelerator="cpu")))
+    assert found.state == "blocked"

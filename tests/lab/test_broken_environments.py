@@ -95,6 +95,8 @@ def test_missing_deepspeed_is_said_and_torch_is_fine(sick: Make) -> None:
 def test_deepspeed_that_raises_is_not_called_missing(sick: Make) -> None:
     patient = sick().mirror(without=("deepspeed",))
     patient.fake("deepspeed", "0.19.8", 'raise AttributeError("module torch has no attribute xyz")\n')
+    for part in ("accelerator", "ops/op_builder"):
+        (patient.site / "deepspeed" / part).mkdir(parents=True)
     answer = patient.examine()
     assert answer.code == 1
     assert "no attribute xyz" in answer.document["plan"][0]["why"]

@@ -52,13 +52,12 @@ def probe(system: System, python: Python, check_files: bool = True) -> Packages:
         damaged=tuple(sorted(damaged, key=lambda d: -(d.expected_bytes or 0))[:KEPT_DAMAGES]),
         integrity_checked=checked,
         shadows=tuple(_shadows(system, python, early, distributions)),
-        namespace_only=tuple(
-            os.path.join(f, n)
-            for f in python.site_packages
-            for n in CHECKED
-            if n not in distributions and system.is_dir(os.path.join(f, n))
-        ),
+        namespace_only=tuple(p for n in CHECKED if n not in distributions for p in _folders(system, python, n)),
     )
+
+
+def _folders(system: System, python: Python, name: str) -> list[str]:
+    return [p for p in (os.path.join(f, name) for f in python.site_packages) if system.is_dir(p)]
 
 
 def normalise(name: str) -> str:

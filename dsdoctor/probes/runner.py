@@ -55,6 +55,11 @@ class _Drain(threading.Thread):
                     del self._tail[: len(self._tail) - self._half]
             self._pipe.close()
 
+    def held(self) -> bool:
+        """True when somebody still has the other end open."""
+        self.join(0.2)
+        return self.is_alive()
+
     def data(self) -> bytes:
         self.join(1.0)
         cut = f"\n[... {self._dropped} bytes left out ...]\n".encode() if self._dropped else b""
@@ -74,7 +79,8 @@ def run(
     """Run ``argv`` in a process group of its own with closed stdin, for at most ``limit_s`` seconds.
 
     With ``answer`` the program gets ``--answer-fd N`` appended and what it writes to that descriptor comes back in
-    ``Ran.answer``, whatever it prints. The whole group is killed when the leader ends, is interrupted or runs over.
+    ``Ran.answer``, whatever it prints. The whole group is killed when the leader ends, is interrupted or runs over
+    (on Linux its session too).
     With ``stall_s`` (Linux) a program that neither computes nor reads for that long is ended early: it hangs.
     """
     started = time.monotonic()
@@ -113,6 +119,8 @@ def run(
     finally:
         kill_group(process)
         _running.discard(process)
+    if any(drain is not None and drain.held() for drain in (out, err, answers)):
+        kill_session(process.pid)  # it ended well, and somebody still holds its pipes
     return _ended(process, late, out, err, answers, time.monotonic() - started)
 
 
@@ -206,14 +214,39 @@ def _ended(
 
 
 def kill_group(process: "subprocess.Popen[bytes]") -> None:
-    """End the process and everything in its group; reap it."""
+    """End the process and everything in its group, in its session too unless it ended well; reap it."""
     if _POSIX:
+        well = process.returncode == 0
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
+        if not well:
+            kill_session(process.pid)
     elif process.poll() is None:
         subprocess.run(["taskkill", "/F", "/T", "/PID", str(process.pid)], capture_output=True, check=False)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(5)
+
+
+def kill_session(leader: int) -> None:
+    """End what left the group: ninja gives every compiler a group of its own. Linux only: it looks through /proc."""
+    for _ in range(100):  # one may have started another while we looked; a large one takes its time to go
+        members = _session(leader)
+        for pid in members:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not members:
+            return
+        time.sleep(0.02)
+
+
+def _session(leader: int) -> list[int]:
+    """The live processes of a session."""
+    found: list[int] = []
+    for name in os.listdir("/proc") if sys.platform.startswith("linux") else ():
+        with contextlib.suppress(OSError, ValueError):
+            if os.getsid(int(name)) == leader and _stat(int(name))[0] not in "ZX":
+                found.append(int(name))
+    return found
 
 
 def kill_all() -> None:

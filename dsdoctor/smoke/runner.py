@@ -29,10 +29,15 @@ def run(system: System, python: Python, *, use_gpu: bool, limit_s: float, observ
     Ops are compiled into a cache of dsdoctor's own, so the user's extension cache is neither used nor changed.
     """
     env = environment(system, python, use_gpu)
-    if "TORCH_EXTENSIONS_DIR" in env:
-        release_locks(system, env["TORCH_EXTENSIONS_DIR"])
+    cache = env.get("TORCH_EXTENSIONS_DIR")
+    if cache:
+        release_locks(system, cache, OLD_LOCK_S)
     observe(Event(kind="smoke-phase", name="zero2", detail="the first run compiles an op, about half a minute"))
-    ran = system.run([python.executable, str(WORKER)], limit_s, env=env, answer=True)
+    try:
+        ran = system.run([python.executable, str(WORKER)], limit_s, env=env, answer=True)
+    finally:
+        if cache:
+            release_locks(system, cache, 0.0)  # what built is dead by now
     return told(ran)
 
 
@@ -87,10 +92,10 @@ def releases(system: System, python: Python) -> str:
     return "".join(f"{name}{version.replace(os.sep, '_')}_" for name, version in versions if version)
 
 
-def release_locks(system: System, cache: str) -> None:
+def release_locks(system: System, cache: str, older_than_s: float) -> None:
     """Remove locks in dsdoctor's own cache that an ended run left: torch would wait for them for ever."""
     for op in caches.ops(system, cache):
-        if op.lock_age_s is not None and op.lock_age_s > OLD_LOCK_S and not op.lock_builder_alive:
+        if op.lock_age_s is not None and op.lock_age_s >= older_than_s and not op.lock_builder_alive:
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(op.path, "lock"))
 

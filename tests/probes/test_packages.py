@@ -159,3 +159,66 @@ def test_torch_with_a_destroyed_version_file_or_none_at_all(site: Site) -> None:
     assert torch.probe(System(env={}), site.python, site.ask()).version == "2.6.0"
     with pytest.raises(ProbeFailed, match="not installed"):
         torch.probe(System(env={}), site.python, Packages())
+
+
+def test_two_versions_are_not_held_against_either_record(site: Site) -> None:
+    site.install("torch", "2.5.1", {**TORCH, "torch/lib/libtorch.so": b"old"})
+    site.install("torch", "2.6.0", TORCH)
+    found = site.ask()
+    assert (found.integrity_checked, found.damaged) == ((), ())
+
+
+def test_pythonpath_comes_before_site_packages_and_a_pth_folder_after(site: Site) -> None:
+    site.install("numpy", "2.1.0")
+    for name, version in (("early", "1.24.0"), ("late", "1.26.0")):
+        (site.root / name / f"numpy-{version}.dist-info").mkdir(parents=True)
+    early, late = str(site.root / "early"), str(site.root / "late")
+    site.extra = (early, late)
+    assert packages.probe(System(env={"PYTHONPATH": early}), site.python).version("numpy") == "1.24.0"
+    assert packages.probe(System(env={}), site.python).version("numpy") == "2.1.0"
+
+
+def test_stray_file_shadows_on_pythonpath_only(site: Site) -> None:
+    stray = site.root / "stray"
+    stray.mkdir()
+    (stray / "torch.py").write_text("")
+    site.extra = (str(stray),)
+    assert packages.probe(System(env={}), site.python).shadows == ()
+    found = packages.probe(System(env={"PYTHONPATH": "stray"}, cwd=str(site.root)), site.python).shadows
+    assert [s.path for s in found] == [str(stray / "torch.py")]
+
+
+def test_working_folder_shadows_nothing_in_safe_path_mode(site: Site) -> None:
+    (site.cwd / "torch.py").write_text("")
+    assert packages.probe(System(env={"PYTHONSAFEPATH": "1"}), site.python).shadows == ()
+    assert len(packages.probe(System(env={}), site.python).shadows) == 1
+
+
+def test_old_editable_install(site: Site) -> None:
+    """`setup.py develop`: an egg-link in site-packages, the source on sys.path by a .pth file."""
+    source = site.root / "DeepSpeed"
+    (source / "deepspeed.egg-info").mkdir(parents=True)
+    (source / "deepspeed.egg-info/PKG-INFO").write_text("Metadata-Version: 2.1\nName: deepspeed\nVersion: 0.9.5+abc\n")
+    (source / "deepspeed").mkdir()
+    (source / "deepspeed/__init__.py").write_text("")
+    site.write("deepspeed.egg-link", f"{source}\n.")
+    site.cwd, site.extra = source, (str(source),)
+    found = site.ask()
+    assert (found.version("deepspeed"), found.distributions["deepspeed"].editable) == ("0.9.5+abc", str(source))
+    assert (found.shadows, found.namespace_only) == ((), ())
+
+
+def test_many_damages_are_cut_to_the_biggest(site: Site) -> None:
+    site.install("torch", "2.6.0", {f"torch/f{n}.py": b"x" * (n + 1) for n in range(80)})
+    for n in range(80):
+        (site.folder / f"torch/f{n}.py").unlink()
+    assert [d.expected_bytes for d in site.ask().damaged] == list(range(80, 30, -1))
+
+
+def test_byte_code_metadata_and_scripts_may_change(site: Site) -> None:
+    files = {"deepspeed/a.py": b"1", "deepspeed/__pycache__/a.pyc": b"22", "../../bin/ds_report": b"333"}
+    info = site.install("deepspeed", "0.19.8", files)
+    site.write("deepspeed/__pycache__/a.pyc", b"")
+    site.write("../../bin/ds_report", b"#!/elsewhere")
+    site.write(f"{info}/METADATA", b"Name: deepspeed\nVersion: 0.19.8\n")
+    assert site.ask().damaged == ()

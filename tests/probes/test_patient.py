@@ -120,3 +120,158 @@ def test_the_real_ones(tmp_path: Path) -> None:
     assert live.ds_report.complete
     assert live.ds_report.deepspeed_version == live.deepspeed_live.version
     assert live.ds_report.torch_version == live.torch_live.version
+
+
+CUDA_TORCH = """
+import types
+__version__ = "2.6.0+cu126"
+version = types.SimpleNamespace(cuda="12.6")
+class Tensor(float):
+    def __add__(self, other): return Tensor(float(self) + float(other))
+    def sum(self): return self
+def ones(rows, columns, device): return Tensor(rows * columns)
+class cuda:
+    is_available = staticmethod(lambda: True)
+    device_count = staticmethod(lambda: 1)
+    init = staticmethod(lambda: None)
+    get_device_name = staticmethod(lambda i: "NVIDIA H200")
+    get_device_capability = staticmethod(lambda i: (9, 0))
+    is_bf16_supported = staticmethod(lambda: True)
+    get_arch_list = staticmethod(lambda: ["sm_90"])
+    nccl = types.SimpleNamespace(version=lambda: (2, 27, 7))
+backends = types.SimpleNamespace(cudnn=types.SimpleNamespace(version=lambda: 91002))
+"""
+ACCELERATOR = """
+class Accelerator:
+    _name = "cuda"
+    def device_name(self): return "cuda"
+    def communication_backend_name(self): return "nccl"
+    def is_bf16_supported(self): return True
+    def is_fp16_supported(self): return None
+def get_accelerator(): return Accelerator()
+"""
+REPORT = """
+import os, sys
+def cli_main():
+    print("-" * 50)
+    print("DeepSpeed general environment info:")
+    print("torch version .................... 2.6.0+cu126")
+    print("deepspeed info ................... 0.16.9, unknown, unknown")
+    {then}
+"""
+
+
+def whole(folder: Path, limit_s: float = 60.0, then: str = "pass", **modules: str) -> patient.Live:
+    """A patient in order, with a GPU, except for what ``modules`` replaces; ``then`` ends its ds_report."""
+    fine = {
+        "torch": CUDA_TORCH, "torch__utils": "", "torch__utils__cpp_extension": "CUDA_HOME = '/usr/local/cuda'",
+        "deepspeed": "__version__ = '0.16.9'", "deepspeed__accelerator": ACCELERATOR,
+        "deepspeed__env_report": REPORT.replace("{then}", then),
+    }  # fmt: skip
+    return examine(folder, limit_s, **{**fine, **modules})
+
+
+def test_patient_in_order(tmp_path: Path) -> None:
+    live = whole(tmp_path)
+    torch, deepspeed = live.torch_live, live.deepspeed_live
+    assert (torch.cuda_available, torch.devices, torch.capabilities) == (True, ("NVIDIA H200",), ("9.0",))
+    assert (torch.cudnn, torch.nccl, torch.architectures) == ("9.10.2", "2.27.7", ("sm_90",))
+    assert torch.kernel is not None
+    assert torch.kernel.outcome == "ok"
+    assert (deepspeed.accelerator, deepspeed.communication_backend, deepspeed.bf16) == ("cuda", "nccl", True)
+    assert deepspeed.fp16 is False  # the accelerator's None means no
+    assert isinstance(live.ds_report, DsReport)
+    assert live.ds_report.deepspeed_version == "0.16.9"
+
+
+def test_cuda_that_hangs_costs_nothing_that_needs_no_driver(tmp_path: Path) -> None:
+    hanging = CUDA_TORCH.replace(
+        "init = staticmethod(lambda: None)", "init = staticmethod(lambda: __import__('time').sleep(600))"
+    )
+    live = whole(tmp_path, 5.0, torch=hanging)
+    torch = live.torch_live
+    assert (torch.imported.outcome, torch.version, torch.cuda_home) == ("ok", "2.6.0+cu126", "/usr/local/cuda")
+    assert torch.cuda_available is False
+    assert "starting CUDA gave no answer" in (torch.cuda_error or "")
+    assert live.deepspeed_live.imported.outcome == "not-reached"
+    assert isinstance(live.ds_report, Unavailable)
+    assert "start CUDA gave no answer" in live.ds_report.detail
+
+
+def test_driver_that_torch_finds_too_old(tmp_path: Path) -> None:
+    old = CUDA_TORCH.replace("is_available = staticmethod(lambda: True)", """
+    def is_available():
+        import warnings
+        warnings.warn("CUDA initialization: The NVIDIA driver on your system is too old (found version 11040).")
+        return False
+""")  # fmt: skip
+    live = whole(tmp_path, torch=old)
+    assert "too old (found version 11040)" in (live.torch_live.cuda_error or "")
+    assert (live.torch_live.cuda_available, live.torch_live.kernel) == (False, None)
+    assert live.deepspeed_live.imported.outcome == "ok"
+
+
+def test_gpu_without_code_for_it_does_not_hide_deepspeed(tmp_path: Path) -> None:
+    broken = CUDA_TORCH + "\ndef ones(*_, **__): raise RuntimeError('CUDA error: no kernel image is available')\n"
+    live = whole(tmp_path, torch=broken)
+    kernel = live.torch_live.kernel
+    assert kernel is not None
+    assert (kernel.outcome, kernel.error) == ("error", "CUDA error: no kernel image is available")
+    assert live.deepspeed_live.imported.outcome == "ok"
+
+
+@pytest.mark.parametrize(
+    ("then", "kind", "words"),
+    [("__import__('time').sleep(600)", "timed-out", "no answer"), (SEGV.replace("; ", "\n    "), "failed", "SIGSEGV")],
+)
+def test_ds_report_that_never_returns(tmp_path: Path, then: str, kind: str, words: str) -> None:
+    live = whole(tmp_path, 6.0, then)
+    assert live.deepspeed_live.imported.outcome == "ok"
+    assert isinstance(live.ds_report, Unavailable)
+    assert live.ds_report.kind == kind
+    assert words in live.ds_report.detail
+
+
+def test_ds_report_that_raises_keeps_what_it_had_said(tmp_path: Path) -> None:
+    report = whole(tmp_path, then="raise RuntimeError('Unable to find CUDA_HOME')").ds_report
+    assert isinstance(report, DsReport)
+    assert report.torch_version == "2.6.0+cu126"
+    assert (report.fault_type, report.fault) == ("RuntimeError", "Unable to find CUDA_HOME")
+
+
+def test_words_of_programs_that_ds_report_starts_are_in_it(tmp_path: Path) -> None:
+    line = "deepspeed wheel compiled w. ...... torch 2.4, cuda 12.1"
+    report = whole(tmp_path, then=f"sys.stdout.flush(); os.system('echo {line}')").ds_report
+    assert isinstance(report, DsReport)
+    assert report.wheel_torch == "2.4"
+
+
+def test_folder_without_deepspeed(tmp_path: Path) -> None:
+    live = whole(tmp_path, deepspeed="raise ModuleNotFoundError(\"No module named 'deepspeed'\")")
+    assert live.torch_live.imported.outcome == "ok"
+    assert live.deepspeed_live.imported.error_type == "ModuleNotFoundError"
+    assert isinstance(live.ds_report, Unavailable)
+    assert live.ds_report.kind == "depends"
+
+
+@pytest.mark.parametrize(
+    "source", ["import sys; sys.stdout = None", "import sys; sys.stderr.close(); sys.stdout.close()"]
+)
+def test_torch_that_takes_the_streams_away(tmp_path: Path, source: str) -> None:
+    live = whole(tmp_path, torch=f"{source}\n{CUDA_TORCH}")
+    assert (live.torch_live.imported.outcome, live.deepspeed_live.imported.outcome) == ("ok", "ok")
+
+
+def test_exception_that_cannot_be_printed(tmp_path: Path) -> None:
+    source = "class Odd(Exception):\n    def __str__(self): raise ValueError\nraise Odd"
+    found = whole(tmp_path, torch=source).torch_live.imported
+    assert (found.outcome, found.error_type, found.error) == ("error", "Odd", None)
+
+
+def test_file_in_the_working_folder_is_imported_as_training_would(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/torch.py").write_text("raise AttributeError('not the real one')")
+    system = System(cwd=str(tmp_path / "work"))
+    person = Python(executable=sys.executable, chosen_because="-", version="3.11.7", prefix="/v", base_prefix="/usr")
+    found = patient.probe(system, person, 60.0).torch_live.imported
+    assert (found.error_type, found.error) == ("AttributeError", "not the real one")

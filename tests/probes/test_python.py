@@ -1,7 +1,9 @@
 """Choosing the patient's interpreter, and asking a real one."""
 
+import ast
 import os
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -121,3 +123,33 @@ def test_scripts_on_path() -> None:
 def test_no_python_at_all(tmp_path: Path) -> None:
     with pytest.raises(ProbeFailed, match="no working Python"):
         python.probe(System(env=PATH), str(tmp_path / "python"), "-")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="layout of a POSIX environment")
+def test_environment_whose_broken_pth_ends_python_is_still_described(tmp_path: Path) -> None:
+    """The fallback starts without site: it must not describe the interpreter below the environment instead."""
+    venv.create(tmp_path / "v", symlinks=True, with_pip=False)
+    site = next((tmp_path / "v").glob("lib/python*/site-packages"))
+    (site / "broken_pth.pth").write_text("import os; os._exit(9)\n")
+    found = python.probe(System(env=PATH), str(tmp_path / "v/bin/python"), "-")
+    assert (found.prefix, found.environment) == (str(tmp_path / "v"), "venv")
+    assert found.site_packages == (str(site),)
+    assert found.scripts_dir == str(tmp_path / "v/bin")
+    assert found.has_pip is False
+
+
+@pytest.mark.skipif(os.name != "posix", reason="layout of a POSIX environment")
+def test_kinds_of_environment(tmp_path: Path) -> None:
+    venv.create(tmp_path / "v", symlinks=True, with_pip=False)
+    executable = str(tmp_path / "v/bin/python")
+    assert python.probe(System(env=PATH), executable, "-").environment == "venv"
+    with open(tmp_path / "v/pyvenv.cfg", "a") as file:
+        file.write("uv = 0.5.1\n")
+    assert python.probe(System(env=PATH), executable, "-").environment == "uv"
+    (tmp_path / "v/conda-meta").mkdir()
+    assert python.probe(System(env=PATH), executable, "-").environment == "conda"
+
+
+def test_scripts_run_on_the_oldest_python_that_users_train_with() -> None:
+    for script in (*python.SCRIPTS.glob("*.py"), python.SCRIPTS.parents[1] / "smoke" / "worker.py"):
+        ast.parse(script.read_text(encoding="utf-8"), str(script), feature_version=(3, 8))

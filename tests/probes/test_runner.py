@@ -1,13 +1,15 @@
 """Programs that chatter, crash, hang and leave children behind."""
 
 import os
+import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from dsdoctor.probes.runner import Ran, run
+from dsdoctor.probes.runner import Ran, kill_all, run
 
 ANSWER = "import os, sys; fd = int(sys.argv[sys.argv.index('--answer-fd') + 1])\n"
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and process groups")
@@ -99,3 +101,70 @@ def test_who_computes_or_waits_for_a_computing_child_is_left_alone(source: str) 
 
 def test_stdin_is_closed() -> None:
     assert python("import sys; print(repr(sys.stdin.read()))").stdout.strip() == "''"
+
+
+OWN_GROUP = "import os, subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], preexec_fn=os.setpgrp)\n"
+
+
+@linux
+@pytest.mark.parametrize(
+    ("then", "ending"),
+    [
+        ("import time; time.sleep(600)", "timed-out"),
+        ("os._exit(3)", "exited"),
+        ("os.kill(os.getpid(), 11)", "signalled"),
+    ],
+)
+def test_grandchild_in_a_group_of_its_own_is_ended(then: str, ending: str) -> None:
+    """As ninja starts its compilers: they hold none of our pipes."""
+    apart = OWN_GROUP.replace("preexec_fn", "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn")
+    ran = python(ANSWER + apart + f"os.write(fd, str(p.pid).encode())\n{then}", 5.0, answer=True)
+    assert ran.ending == ending
+    assert gone(int(ran.answer))
+
+
+@linux
+def test_grandchild_in_a_group_of_its_own_that_holds_the_pipe_of_a_good_run_is_ended() -> None:
+    ran = python(ANSWER + OWN_GROUP + "os.write(fd, str(p.pid).encode()); print('said')", answer=True)
+    assert ran.ok
+    assert ran.stdout == "said\n"
+    assert gone(int(ran.answer))
+
+
+def test_a_daemon_does_not_hold_the_runner() -> None:
+    """It left the session: it is not ours to end, and what was said before is there."""
+    ran = python(ANSWER + OWN_GROUP.replace("setpgrp", "setsid") + "os.write(fd, str(p.pid).encode())", answer=True)
+    assert ran.ok
+    os.kill(int(ran.answer), signal.SIGKILL)  # fails when it is not alive
+
+
+def test_answer_larger_than_a_pipe_holds() -> None:
+    ran = python(ANSWER + "data = b'x' * 3_000_000\nwhile data: data = data[os.write(fd, data):]", answer=True)
+    assert ran.ok
+    assert len(ran.answer) == 3_000_000
+
+
+@pytest.mark.parametrize(
+    ("then", "ending"),
+    [
+        ("import time; time.sleep(600)", "timed-out"),
+        ("os._exit(7)", "exited"),
+        ("os.kill(os.getpid(), 11)", "signalled"),
+    ],
+)
+def test_what_was_answered_before_the_end_is_kept(then: str, ending: str) -> None:
+    ran = python(ANSWER + f"os.close(1); os.close(2); os.write(fd, b'before')\n{then}", 3.0, answer=True)
+    assert (ran.ending, ran.answer) == (ending, b"before")
+
+
+def test_kill_all_ends_what_runs(tmp_path: Path) -> None:
+    up = tmp_path / "up"
+    results: list[Ran] = []
+    source = f"open({str(up)!r}, 'w').close(); import time; time.sleep(600)"
+    thread = threading.Thread(target=lambda: results.append(python(source, 120.0)))
+    thread.start()
+    while not up.exists():
+        time.sleep(0.02)
+    kill_all()
+    thread.join()
+    assert [ran.signal for ran in results] == ["SIGKILL"]

@@ -105,7 +105,7 @@ def test_lock_of_a_killed_run_is_released_and_a_young_one_is_not(tmp_path: Path)
         (tmp_path / name).mkdir()
         (tmp_path / name / "lock").write_text("")
     os.utime(tmp_path / "old/lock", (1, 1))
-    runner.release_locks(System(), str(tmp_path))
+    runner.release_locks(System(), str(tmp_path), runner.OLD_LOCK_S)
     assert [p.parent.name for p in tmp_path.glob("*/lock")] == ["young"]
 
 

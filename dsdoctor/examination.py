@@ -14,10 +14,10 @@ from dsdoctor.capabilities import assess
 from dsdoctor.events import Event, Observer, nobody
 from dsdoctor.facts import Fact, Purpose, Snapshot, SnapshotError, Unavailable
 from dsdoctor.facts.snapshot import SECTIONS, decode, now
-from dsdoctor.judge import finding_severity, judge
+from dsdoctor.judge import judge
 from dsdoctor.knowledge import Knowledge
 from dsdoctor.model import Check, Counts, Platform, Report, Severity, Status, Verdict
-from dsdoctor.plan import counted, make_plan, rank_causes
+from dsdoctor.plan import counted_findings, make_plan, rank_causes
 from dsdoctor.probes import ProbeFailed
 from dsdoctor.request import Request
 
@@ -228,7 +228,7 @@ def _patient(snapshot: Snapshot) -> str:
 
 def _count(verdicts: Iterable[Verdict]) -> Counts:
     verdicts = tuple(verdicts)
-    severities = [finding_severity(f, v) for v in counted(verdicts) for f in v.findings]
+    severities = [severity for severity, _, _ in counted_findings(verdicts)]
     by_status = {s.value: sum(v.status is s for v in verdicts) for s in Status}
     by_severity = {f"{s.value}s": sum(found is s for found in severities) for s in Severity}
     return Counts(**by_status, **by_severity)

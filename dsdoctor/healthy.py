@@ -4,7 +4,7 @@ Every function takes ``**changes`` for the fields that are odd. ``healthy(*secti
 sections replaced; ``machine`` of dsdoctor.testing holds only what it is given.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -53,6 +53,7 @@ from dsdoctor.facts import (
 from dsdoctor.facts.snapshot import SECTIONS
 from dsdoctor.facts.toolkit import HEADERS, LIBRARIES
 
+F = TypeVar("F", bound=Fact)
 GIB = 1 << 30
 SITE = "/home/user/env/lib/python3.12/site-packages"
 _UNLIMITED = Limit(soft=UNLIMITED, hard=UNLIMITED)
@@ -61,7 +62,7 @@ _OPS = ("async_io", "fused_adam", "cpu_adam", "cpu_adagrad", "cpu_lion", "pin_me
         "inference_core_ops", "ragged_ops", "dc", "gds")  # fmt: skip
 
 
-def _bent(fact: Any, changes: dict[str, Any]) -> Any:
+def _bent(fact: F, changes: dict[str, Any]) -> F:
     return msgspec.structs.replace(fact, **changes) if changes else fact
 
 
@@ -77,7 +78,7 @@ def host(**changes: Any) -> Host:
         package_manager="apt",
         has_sudo=True,
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def cpu(**changes: Any) -> Cpu:
@@ -90,7 +91,7 @@ def cpu(**changes: Any) -> Cpu:
         flags=("avx", "avx2", "avx512f", "fma"),
         simd="avx512",
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def memory(**changes: Any) -> Memory:
@@ -104,7 +105,7 @@ def memory(**changes: Any) -> Memory:
         shm_bytes=64 * GIB,
         shm_free_bytes=64 * GIB,
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def limits(**changes: Any) -> Limits:
@@ -115,7 +116,7 @@ def limits(**changes: Any) -> Limits:
         aio_max_nr=1048576,
         aio_nr=0,
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def gpu(**changes: Any) -> Gpu:
@@ -135,7 +136,7 @@ def gpu(**changes: Any) -> Gpu:
         pcie_width=16,
         fabric_state="completed",
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def gpus(count: int = 1, **changes: Any) -> Gpus:
@@ -153,13 +154,13 @@ def gpus(count: int = 1, **changes: Any) -> Gpus:
             GpuLink(first=i, second=j, path="NVLINK", p2p_read=True) for i in range(count) for j in range(i + 1, count)
         ),
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def no_gpus(**changes: Any) -> Gpus:
     """A machine without any NVIDIA part."""
     fact = Gpus(nvml="library-missing", nvml_detail="NVML Shared Library Not Found", pci_nvidia=0)
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def toolkit(**changes: Any) -> Toolkit:
@@ -177,19 +178,19 @@ def toolkit(**changes: Any) -> Toolkit:
         architectures=("7.5", "8.0", "8.6", "8.7", "8.8", "8.9", "9.0", "10.0", "10.3", "11.0", "12.0", "12.1"),
         real_path="/usr/local/cuda-13.0",
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def toolkits(*found: Toolkit, **changes: Any) -> Toolkits:
     """The given toolkits, the first of them chosen; without any, one healthy CUDA 13.0."""
     kits = found or (toolkit(),)
     fact = Toolkits(found=kits, chosen=kits[0].root, chosen_by=kits[0].found_by, nvcc_on_path=kits[0].nvcc)
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def compiler(**changes: Any) -> Compiler:
     fact = Compiler(command="c++", path="/usr/bin/c++", selected_by="default", family="gcc", version="13.3.0")
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def compilers(**changes: Any) -> Compilers:
@@ -207,7 +208,7 @@ def compilers(**changes: Any) -> Compilers:
         libaio_runtime="/usr/lib/x86_64-linux-gnu/libaio.so.1t64",
         libc_headers=True,
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def python(**changes: Any) -> Python:
@@ -225,7 +226,7 @@ def python(**changes: Any) -> Python:
         scripts_on_path=True,
         cwd="/home/user/project",
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def packages(versions: dict[str, str | None] | None = None, **changes: Any) -> Packages:
@@ -253,16 +254,16 @@ def packages(versions: dict[str, str | None] | None = None, **changes: Any) -> P
         },
         integrity_checked=("torch", "deepspeed", "triton"),
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def torch(**changes: Any) -> Torch:
     fact = Torch(version="2.11.0+cu130", cuda="13.0", path=f"{SITE}/torch", nccl="2.28.9")
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def imported(**changes: Any) -> Import:
-    return _bent(Import(outcome="ok", seconds=2.6), changes)  # type: ignore[no-any-return]
+    return _bent(Import(outcome="ok", seconds=2.6), changes)
 
 
 def torch_live(count: int = 1, **changes: Any) -> TorchLive:
@@ -284,7 +285,7 @@ def torch_live(count: int = 1, **changes: Any) -> TorchLive:
         cxx11_abi=True,
         kernel=imported(seconds=0.3),
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def deepspeed(**changes: Any) -> DeepSpeed:
@@ -301,7 +302,7 @@ def deepspeed(**changes: Any) -> DeepSpeed:
         launcher_interpreter_exists=True,
         launcher_on_path="/home/user/env/bin/deepspeed",
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def deepspeed_live(**changes: Any) -> DeepSpeedLive:
@@ -314,7 +315,7 @@ def deepspeed_live(**changes: Any) -> DeepSpeedLive:
         bf16=True,
         fp16=True,
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def ds_report(**changes: Any) -> DsReport:
@@ -335,7 +336,7 @@ def ds_report(**changes: Any) -> DsReport:
         accelerator="cuda",
         seconds=0.9,
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def environment(**variables: str) -> Environment:
@@ -355,7 +356,7 @@ def caches(**changes: Any) -> Caches:
     fact = Caches(
         extensions=folder("/home/user/.cache/torch_extensions/py312_cu130"), triton=folder("/home/user/.triton")
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def place(**changes: Any) -> Place:
@@ -372,7 +373,7 @@ def place(**changes: Any) -> Place:
         o_direct=True,
         aio=True,
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def storage(*places: Place) -> Storage:
@@ -395,7 +396,7 @@ def network(**changes: Any) -> Network:
         ),
         master_port_free=True,
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def programs(*missing: str, **changes: Any) -> Programs:
@@ -403,7 +404,7 @@ def programs(*missing: str, **changes: Any) -> Programs:
     from dsdoctor.facts.programs import NAMES
 
     fact = Programs(paths={name: f"/usr/bin/{name}" for name in NAMES if name not in missing})
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def ds_config(values: dict[str, Any] | None = None, **changes: Any) -> DsConfig:
@@ -421,7 +422,7 @@ def ds_config(values: dict[str, Any] | None = None, **changes: Any) -> DsConfig:
                 walk(value, f"{prefix}{key}.")
 
     walk(given, "")
-    return _bent(DsConfig(path="ds_config.json", values=given, places=places), changes)  # type: ignore[no-any-return]
+    return _bent(DsConfig(path="ds_config.json", values=given, places=places), changes)
 
 
 def smoke(**changes: Any) -> Smoke:
@@ -441,11 +442,11 @@ def smoke(**changes: Any) -> Smoke:
         exit_code=0,
         seconds=9.0,
     )
-    return _bent(fact, changes)  # type: ignore[no-any-return]
+    return _bent(fact, changes)
 
 
 def purpose(**changes: Any) -> Purpose:
-    return _bent(Purpose(name="single-gpu", because="one GPU is here"), changes)  # type: ignore[no-any-return]
+    return _bent(Purpose(name="single-gpu", because="one GPU is here"), changes)
 
 
 def healthy(*replaced: Fact, **unavailable: Unavailable) -> Snapshot:

@@ -14,9 +14,8 @@ _UNLISTED = CauseInfo(title="", layer="run", why="", remedy="")
 def rank_causes(verdicts: Iterable[Verdict], table: Mapping[str, CauseInfo]) -> tuple[Cause, ...]:
     """The causes that the findings name, roots before symptoms, errors before warnings, low layers before high ones."""
     seen: dict[str, list[tuple[Verdict, Finding]]] = {}
-    for verdict in counted(verdicts):
-        for finding in verdict.findings:
-            seen.setdefault(finding.cause, []).append((verdict, finding))
+    for _, verdict, finding in counted_findings(verdicts):
+        seen.setdefault(finding.cause, []).append((verdict, finding))
     causes = [_cause(slug, found, table) for slug, found in seen.items()]
     explained = _explained(causes, table)
     causes = [_with_relations(c, explained) for c in causes]
@@ -28,9 +27,8 @@ def make_plan(causes: Sequence[Cause], verdicts: Iterable[Verdict], table: Mappi
     ordered = [c for c in causes if c.explained_by is None and c.severity is not Severity.INFO]
     by_cause = {c.cause: c for c in causes}
     findings: dict[str, list[Finding]] = {}
-    for verdict in counted(verdicts):
-        for finding in verdict.findings:
-            findings.setdefault(finding.cause, []).append(finding)
+    for _, _, finding in counted_findings(verdicts):
+        findings.setdefault(finding.cause, []).append(finding)
     steps: list[Step] = []
     for cause in ordered:
         clears = dict.fromkeys(cause.codes)
@@ -49,6 +47,11 @@ def make_plan(causes: Sequence[Cause], verdicts: Iterable[Verdict], table: Mappi
 def counted(verdicts: Iterable[Verdict]) -> list[Verdict]:
     """Failed verdicts that the user did not ignore."""
     return [v for v in verdicts if v.status is Status.FAILED and v.ignored is None]
+
+
+def counted_findings(verdicts: Iterable[Verdict]) -> list[tuple[Severity, Verdict, Finding]]:
+    """Every finding of those verdicts, with the severity that counts."""
+    return [(finding_severity(f, v), v, f) for v in counted(verdicts) for f in v.findings]
 
 
 def _cause(slug: str, found: list[tuple[Verdict, Finding]], table: Mapping[str, CauseInfo]) -> Cause:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dsdoctor.api import DeepSpeed, DsConfig, Evidence, Remedy, unknown
+from dsdoctor_checks import versions
 from dsdoctor_checks.tables import table
 
 TABLE = table("ds_config_keys")
@@ -29,9 +30,8 @@ def parsed(config: DsConfig) -> DsConfig:
 
 
 def release(version: str | None) -> tuple[int, ...]:
-    """(0, 19, 8) for "0.19.8+abc"; () when not known."""
-    found = re.match(r"\d+(?:\.\d+)*", version or "")
-    return tuple(int(part) for part in found.group(0).split(".")) if found else ()
+    """versions.release, and () for a version that is not known."""
+    return versions.release(version) if version and version[0].isdigit() else ()
 
 
 def newer_than_table(deepspeed: DeepSpeed | None) -> bool:

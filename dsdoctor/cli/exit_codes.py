@@ -1,8 +1,7 @@
 """The exit code of a check, the same in every format."""
 
-from dsdoctor.judge import finding_severity
 from dsdoctor.model import Report, Severity, Status
-from dsdoctor.plan import counted
+from dsdoctor.plan import counted_findings
 
 HEALTHY, FINDINGS, USAGE, FAILED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -17,5 +16,5 @@ def exit_code(report: Report, fail_on: str) -> int:
     if fail_on == "never":
         return HEALTHY
     limit = Severity(fail_on).rank
-    worst = max((finding_severity(f, v).rank for v in counted(report.verdicts) for f in v.findings), default=-1)
+    worst = max((severity.rank for severity, _, _ in counted_findings(report.verdicts)), default=-1)
     return FINDINGS if worst >= limit else HEALTHY

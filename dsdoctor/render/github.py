@@ -1,8 +1,7 @@
 """GitHub Actions annotations: worst first; GitHub shows ten of a kind per step."""
 
-from dsdoctor.judge import finding_severity
 from dsdoctor.model import Evidence, Finding, Report, Severity, Verdict
-from dsdoctor.plan import counted
+from dsdoctor.plan import counted_findings
 from dsdoctor.render.plain import clean, one_line
 
 SHOWN = 10
@@ -11,7 +10,7 @@ _WORD = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "n
 
 def render(report: Report) -> str:
     """One `::error ...::` line per finding and a closing line with the summary."""
-    found = [(finding_severity(f, v), v, f) for v in counted(report.verdicts) for f in v.findings]
+    found = counted_findings(report.verdicts)
     lines: list[str] = []
     for severity in (Severity.ERROR, Severity.WARNING, Severity.INFO):
         mine = [(v, f) for s, v, f in found if s is severity]

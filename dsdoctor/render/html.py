@@ -2,9 +2,8 @@
 
 from html import escape
 
-from dsdoctor.judge import finding_severity
 from dsdoctor.model import Report, Severity
-from dsdoctor.plan import counted
+from dsdoctor.plan import counted_findings
 from dsdoctor.render.plain import clean
 from dsdoctor.render.undecided import undecided
 
@@ -42,7 +41,7 @@ def _first(report: Report) -> list[str]:
 
 
 def _findings(report: Report) -> list[str]:
-    found = [(finding_severity(f, v), v, f) for v in counted(report.verdicts) for f in v.findings]
+    found = counted_findings(report.verdicts)
     if not found:
         return []
     rows = []

@@ -2,9 +2,8 @@
 
 import re
 
-from dsdoctor.judge import finding_severity
 from dsdoctor.model import Report, Step
-from dsdoctor.plan import counted
+from dsdoctor.plan import counted_findings
 from dsdoctor.render.plain import clean, one_line
 from dsdoctor.render.undecided import undecided
 
@@ -33,7 +32,7 @@ def _head(report: Report) -> list[str]:
 
 
 def _findings(report: Report) -> list[str]:
-    found = [(finding_severity(f, v), v, f) for v in counted(report.verdicts) for f in v.findings]
+    found = counted_findings(report.verdicts)
     if not found:
         return []
     lines = ["## Findings", "", "| severity | code | finding | cause |", "| --- | --- | --- | --- |"]

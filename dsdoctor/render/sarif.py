@@ -5,9 +5,8 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-from dsdoctor.judge import finding_severity
 from dsdoctor.model import Finding, Report, Severity, Verdict
-from dsdoctor.plan import counted
+from dsdoctor.plan import counted_findings
 from dsdoctor.render.plain import clean, one_line
 
 _LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -23,7 +22,7 @@ def render(report: Report) -> str:
         }
         for v in report.verdicts
     ]
-    results = [_result(v, f) for v in counted(report.verdicts) for f in v.findings]
+    results = [_result(severity, v, f) for severity, v, f in counted_findings(report.verdicts)]
     driver = {"name": "dsdoctor", "version": report.tool_version, "rules": rules}
     run = {
         "tool": {"driver": driver},
@@ -35,12 +34,12 @@ def render(report: Report) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def _result(verdict: Verdict, finding: Finding) -> dict[str, Any]:
+def _result(severity: Severity, verdict: Verdict, finding: Finding) -> dict[str, Any]:
     remedy = finding.remedy
     mend = "" if remedy is None else f" {remedy.order}." + "".join(f" $ {c}" for c in remedy.commands)
     return {
         "ruleId": verdict.code,
-        "level": _LEVEL[finding_severity(finding, verdict)],
+        "level": _LEVEL[severity],
         "message": {"text": clean(finding.message + mend)},
         "locations": [_location(finding)],
         "partialFingerprints": {"dsdoctor/v1": _fingerprint(verdict, finding)},

@@ -3,9 +3,8 @@
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from dsdoctor.judge import finding_severity
 from dsdoctor.model import Capability, Finding, Report, Severity, Status, Verdict
-from dsdoctor.plan import counted
+from dsdoctor.plan import counted_findings
 from dsdoctor.render.plain import clean, one_line
 from dsdoctor.render.undecided import undecided
 
@@ -90,7 +89,7 @@ def _first_lines(page: Page, report: Report) -> None:
 
 
 def _findings(page: Page, report: Report, verbosity: int) -> None:
-    found = [(finding_severity(f, v), v, f) for v in counted(report.verdicts) for f in v.findings]
+    found = counted_findings(report.verdicts)
     explained = {c.cause: c.explained_by for c in report.causes if c.explained_by}
     for severity in _ORDER:
         mine = [(v, f) for s, v, f in found if s is severity]

@@ -18,7 +18,7 @@ common_cflags = -isystem /v/lib/python3.11/site-packages/torch/include -isystem 
 
 def ask(root: Path, platform: str = "linux", cuda: str | None = "12.4", hip: str | None = None, **env: str) -> Caches:
     torch = Torch(version="2.6.0", cuda=cuda, hip=hip, path="/v/torch")
-    return caches.probe(System(env=env, root=root, cwd="/work", platform=platform), PYTHON, torch)
+    return caches.probe(System(env=env, root=root, cwd="/project", platform=platform), PYTHON, torch)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def ask(root: Path, platform: str = "linux", cuda: str | None = "12.4", hip: str
         ({"HOME": "/home/me"}, "/home/me/.cache/torch_extensions/py311_cu124", "default"),
         ({"HOME": "/home/me", "XDG_CACHE_HOME": "/x"}, "/x/torch_extensions/py311_cu124", "XDG_CACHE_HOME"),
         ({"HOME": "/home/me", "TORCH_EXTENSIONS_DIR": "/ext"}, "/ext", "TORCH_EXTENSIONS_DIR"),
-        ({"TORCH_EXTENSIONS_DIR": "ext"}, "/work/ext", "TORCH_EXTENSIONS_DIR"),
+        ({"TORCH_EXTENSIONS_DIR": "ext"}, "/project/ext", "TORCH_EXTENSIONS_DIR"),
     ],
 )
 def test_extensions(tmp_path: Path, env: dict[str, str], path: str, because: str) -> None:

@@ -74,6 +74,6 @@ def test_the_default_hostfile_is_taken_when_it_lies_there(built: Built) -> None:
 
 
 def test_a_relative_hostfile_is_looked_up_in_the_working_folder(built: Built) -> None:
-    found = programs.probe(built({"/work/hosts": "a slots=1\n"}, cwd="/work"), "hosts").hostfile
+    found = programs.probe(built({"/project/hosts": "a slots=1\n"}, cwd="/project"), "hosts").hostfile
     assert found is not None
     assert found.hosts == {"a": 1}

@@ -177,10 +177,10 @@ def test_swap_files_of_an_earlier_run(built: Built) -> None:
 
 
 def test_the_other_places(built: Built) -> None:
-    files = {"/work/x": "", "/home/me/x": "", "/fast/tmp/x": ""}
-    system = built(files, cwd="/work", HOME="/home/me", TMPDIR="/fast/tmp")
+    files = {"/project/x": "", "/home/me/x": "", "/fast/tmp/x": ""}
+    system = built(files, cwd="/project", HOME="/home/me", TMPDIR="/fast/tmp")
     found = {place.role: place for place in storage.probe(system, None, None).places}
-    assert (found["cwd"].path, found["tmp"].path, found["home"].path) == ("/work", "/fast/tmp", "/home/me")
+    assert (found["cwd"].path, found["tmp"].path, found["home"].path) == ("/project", "/fast/tmp", "/home/me")
     assert found["cwd"].o_direct is None  # nothing is written there
 
 

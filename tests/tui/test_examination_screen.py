@@ -160,7 +160,7 @@ async def test_anew_is_not_offered_while_a_job_runs() -> None:
 
     app = doctor(reports.sick(), recheck=recheck)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        assert "R Anew" in await reads(pilot, "PROBLEMS")
+        await reads(pilot, "PROBLEMS", "R Anew")
         await pilot.press("r")
         await reads(pilot, "Looking again at what CUDA012 is about")
         await pilot.press("R", "r")

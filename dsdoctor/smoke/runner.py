@@ -32,7 +32,7 @@ def run(system: System, python: Python, *, use_gpu: bool, limit_s: float, observ
     cache = env.get("TORCH_EXTENSIONS_DIR")
     if cache:
         release_locks(system, cache, OLD_LOCK_S)
-    observe(Event(kind="smoke-phase", name="zero2", detail="the first run compiles an op, about half a minute"))
+    observe(Event(kind="smoke-phase", name="zero2", detail="the first run compiles an op, about a minute on two cores"))
     try:
         ran = system.run([python.executable, str(WORKER)], limit_s, env=env, answer=True)
     finally:

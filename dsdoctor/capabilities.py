@@ -1,58 +1,66 @@
 """What can run here: each capability is ready, blocked by codes, or unknown because of something. Pure."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from dsdoctor.abilities import Abilities
 from dsdoctor.facts import Snapshot
 from dsdoctor.knowledge import CapabilitySpec
-from dsdoctor.model import Capability, Check, Proof, Severity, Status, Verdict
+from dsdoctor.model import Capability, Check, OpVerdict, Proof, Verdict
+
+OP = "op:"  # "op:cpu_adam": the capability needs this op
 
 
 def assess(
-    specs: Iterable[CapabilitySpec], checks: Iterable[Check], verdicts: Sequence[Verdict], snapshot: Snapshot
-) -> tuple[Capability, ...]:
-    """Decide every capability from the verdicts of the checks that guard the abilities which it requires."""
-    checks = tuple(checks)
-    guards = {check.code: check.guards for check in checks}
-    taken_away = {v.code for v in verdicts if _takes_away(v, {c.code: c.severity for c in checks})}
-    return tuple(_assess(spec, guards, taken_away, verdicts, snapshot) for spec in specs)
-
-
-def _takes_away(verdict: Verdict, declared: Mapping[str, Severity]) -> bool:
-    """An ERROR takes an ability away. So does a finding that an ERROR check calls a mere note because nobody asked for
-    the ability (libaio is missing, nothing names an NVMe path): the ability is not there all the same."""
-    if verdict.status is not Status.FAILED:
-        return False
-    unasked = verdict.severity is Severity.INFO and declared.get(verdict.code) is Severity.ERROR
-    return verdict.severity is Severity.ERROR or unasked
-
-
-def _assess(
-    spec: CapabilitySpec,
-    guards: Mapping[str, tuple[str, ...]],
-    taken_away: Collection[str],
+    specs: Iterable[CapabilitySpec],
+    checks: Iterable[Check],
     verdicts: Sequence[Verdict],
     snapshot: Snapshot,
-) -> Capability:
+    ops: Iterable[OpVerdict] = (),
+) -> tuple[Capability, ...]:
+    """Decide every capability from the verdicts of the checks that guard its abilities, and of the ops that it needs."""
+    abilities = Abilities(checks, verdicts)
+    by_name = {op.name: op for op in ops}
+    return tuple(_assess(spec, abilities, by_name, snapshot) for spec in specs)
+
+
+def _assess(spec: CapabilitySpec, abilities: Abilities, ops: Mapping[str, OpVerdict], snapshot: Snapshot) -> Capability:
     reason = spec.applies(snapshot)
     if reason is not None:
         return Capability(name=spec.name, title=spec.title, state="not_applicable", because=reason)
     required = spec.requires(snapshot)
-    concerned = [v for v in verdicts if set(guards.get(v.code, ())) & set(required)]
-    blocked = tuple(v.code for v in concerned if v.code in taken_away)
-    if blocked:
-        return Capability(name=spec.name, title=spec.title, state="blocked", blocked_by=blocked)
+    needed = [ops[name.removeprefix(OP)] for name in required if name.removeprefix(OP) in ops and name.startswith(OP)]
+    plain = tuple(name for name in required if not name.startswith(OP))
+    failing = [op for op in needed if op.state == "fails"]
+    blocked = (*(v.code for v, _ in abilities.taken(plain)), *(code for op in failing for code in op.blocked_by))
+    if blocked or failing:
+        because = "; ".join(f"{op.name} does not build: {op.because}" for op in failing if not op.blocked_by) or None
+        return _capability(spec, "blocked", blocked_by=tuple(dict.fromkeys(blocked)), because=because)
     proof = spec.proof(snapshot)
-    because = None if proof is Proof.RAN else _doubt(required, guards, concerned)
-    if because is not None:
-        return Capability(name=spec.name, title=spec.title, state="unknown", because=because)
-    return Capability(name=spec.name, title=spec.title, state="ready", proof=proof)
+    if proof is Proof.RAN:
+        return _capability(spec, "ready", proof=proof)
+    doubt = abilities.doubt(plain) or _doubt(required, ops)
+    if doubt is not None:
+        return _capability(spec, "unknown", because=doubt)
+    return _capability(spec, "ready", proof=_least(proof, needed))
 
 
-def _doubt(required: Sequence[str], guards: Mapping[str, tuple[str, ...]], concerned: Sequence[Verdict]) -> str | None:
-    """Why the capability can't be called ready: an undecided check, or an ability that nothing has looked at."""
-    for verdict in concerned:
-        if verdict.status in (Status.UNKNOWN, Status.CRASHED) and verdict.severity is Severity.ERROR:
-            return f"{verdict.code}: {verdict.reason}"
-    seen = {a for v in concerned if v.status in (Status.PASSED, Status.FAILED) for a in guards[v.code]}
-    unseen = [ability for ability in required if ability not in seen]
-    return f"no check has looked at {', '.join(unseen)}" if unseen else None
+def _doubt(required: Sequence[str], ops: Mapping[str, OpVerdict]) -> str | None:
+    for name in required:
+        op = ops.get(name.removeprefix(OP)) if name.startswith(OP) else None
+        if name.startswith(OP) and op is None:
+            return f"the op {name.removeprefix(OP)} was not looked at"
+        if op is not None and op.state == "unknown":
+            return f"{op.name}: {op.because}"
+    return None
+
+
+def _least(proof: Proof, needed: Sequence[OpVerdict]) -> Proof:
+    """No better than the tools of its ops were tried. A real build is no run with it, so it lends PROBED only."""
+    if not needed:
+        return proof
+    tried = all(op.proof is not Proof.DECLARED for op in needed)
+    return Proof.PROBED if tried else Proof.DECLARED
+
+
+def _capability(spec: CapabilitySpec, state: str, **rest: object) -> Capability:
+    return Capability(name=spec.name, title=spec.title, state=state, **rest)  # type: ignore[arg-type]

@@ -7,9 +7,9 @@ import msgspec
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """``name`` is a probe's section, a check's code or a smoke phase; ``seconds`` since that thing began."""
+    """``name`` is a probe's section, a check's code, a smoke phase or an op; ``seconds`` since that thing began."""
 
-    kind: Literal["probe-started", "probe-ended", "judging", "smoke-phase", "note"]
+    kind: Literal["probe-started", "probe-ended", "judging", "smoke-phase", "op-started", "op-ended", "note"]
     name: str
     outcome: str | None = None  # "ok", or an UnavailableKind
     seconds: float | None = None

@@ -1,11 +1,12 @@
 """The only place where the arrows are wired: probes or readers -> snapshot -> verdicts -> capabilities and plan -> report."""
 
+import difflib
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -17,9 +18,13 @@ from dsdoctor.facts.snapshot import SECTIONS, decode, now
 from dsdoctor.judge import judge
 from dsdoctor.knowledge import Knowledge
 from dsdoctor.model import Check, Counts, Platform, Report, Severity, Status, Verdict
+from dsdoctor.op_verdicts import judge_ops
 from dsdoctor.plan import counted_findings, make_plan, rank_causes
 from dsdoctor.probes import ProbeFailed
 from dsdoctor.request import Request
+
+if TYPE_CHECKING:
+    from dsdoctor.probes.op_builds import Order
 
 Outcome = Literal["healthy", "warnings", "problems", "incomplete"]
 __all__ = ["ExaminationError", "InterruptedExamination", "Request", "diagnose", "examine", "recheck", "take_snapshot"]
@@ -74,6 +79,36 @@ def recheck(report: Report, code: str, request: Request, observe: Observer = nob
     sections = {SECTIONS[kind] for kind in check.needs.values() if kind in SECTIONS}
     snapshot = _interruptible(report.facts, lambda: survey.examine_again(request, report.facts, sections, observe))
     return diagnose(snapshot, knowledge, request)
+
+
+def choose_ops(report: Report, names: Sequence[str], *, everything: bool = False) -> tuple[str, ...]:
+    """The ops that a command is about: those named, else all, else those that are needed here. Raises ExaminationError."""
+    there = [op.name for op in report.ops]
+    for name in names:
+        if name not in there:
+            near = difflib.get_close_matches(name, there, n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]}?" if near else f"; this DeepSpeed has {', '.join(there) or 'none'}"
+            raise ExaminationError(f"no op is called {name}{hint}")
+    if names:
+        return tuple(dict.fromkeys(names))
+    return tuple(there) if everything else tuple(op.name for op in report.ops if op.wanted)
+
+
+def build_ops(report: Report, order: "Order", request: Request, observe: Observer = nobody) -> Report:
+    """Build and load ops for real, and judge anew. Ctrl-C gives the report as it was, marked ``interrupted``."""
+    from dsdoctor import survey
+
+    started = time.monotonic()
+    try:
+        built = survey.build(report.facts, order, observe)
+    except ProbeFailed as failed:
+        raise ExaminationError(failed.unavailable.detail, exit_code=3) from None
+    except KeyboardInterrupt:
+        return msgspec.structs.replace(report, interrupted=True)
+    kept = {name: why for name, why in report.facts.unavailable.items() if name != "op_builds"}
+    snapshot = report.facts.replace(op_builds=built, unavailable=kept)
+    seconds = round((report.seconds or 0.0) + time.monotonic() - started, 2)
+    return msgspec.structs.replace(diagnose(snapshot, load_knowledge(), request), seconds=seconds)
 
 
 def load_knowledge() -> Knowledge:
@@ -134,6 +169,8 @@ def diagnose(snapshot: Snapshot, knowledge: Knowledge, request: Request = Reques
     verdicts = judge(checks, snapshot, settings.severities, settings.ignored)
     causes = rank_causes(verdicts, knowledge.causes)
     plan = make_plan(causes, verdicts, knowledge.causes)
+    specs = knowledge.ops(snapshot) if knowledge.ops else ()
+    ops = judge_ops(specs, checks, verdicts, snapshot) if not request.only else ()
     counts = _count(verdicts)
     describe = knowledge.describe_platform
     return Report(
@@ -147,7 +184,8 @@ def diagnose(snapshot: Snapshot, knowledge: Knowledge, request: Request = Reques
         counts=counts,
         facts=snapshot,
         verdicts=verdicts,
-        capabilities=assess(knowledge.capabilities, checks, verdicts, snapshot) if not request.only else (),
+        capabilities=assess(knowledge.capabilities, checks, verdicts, snapshot, ops) if not request.only else (),
+        ops=ops,
         causes=causes,
         plan=plan,
         problems=knowledge.problems,

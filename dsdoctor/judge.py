@@ -11,8 +11,8 @@ from dsdoctor.facts.snapshot import SECTIONS
 from dsdoctor.model import Check, Finding, Proof, Severity, Status, Verdict
 from dsdoctor.prescribe import Prescriber
 
-_PROBED = frozenset({"torch_live", "deepspeed_live", "storage"})
-_RAN = frozenset({"smoke"})
+_PROBED = frozenset({"torch_live", "deepspeed_live", "op_builders", "trials", "storage"})
+_RAN = frozenset({"smoke", "op_builds"})
 
 
 def judge(

@@ -39,12 +39,27 @@ class CapabilitySpec(msgspec.Struct, frozen=True, kw_only=True):
     proof: Callable[[Snapshot], Proof]
 
 
+class OpSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One op of this machine's DeepSpeed and accelerator, and what a build of it needs.
+
+    ``needs`` names abilities, as a capability's ``requires``; the ability "op" is taken away only from the op that a
+    finding names as its subject.
+    """
+
+    name: str
+    needs: tuple[str, ...]
+    features: tuple[str, ...] = ()  # what uses it, for the reader: "optimizer.type = Adam"
+    wanted: str | None = None  # what asks for it on this machine: "ds_config.json:4:5 offload_optimizer.device = cpu"
+    note: str | None = None  # "not in the table: judged by what its builder says"
+
+
 class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """All that plug-ins brought together."""
 
     checks: tuple[Check, ...] = ()
     causes: dict[str, CauseInfo] = {}
     capabilities: tuple[CapabilitySpec, ...] = ()
+    ops: Callable[[Snapshot], tuple[OpSpec, ...]] | None = None
     guess_purpose: Callable[[Snapshot], Purpose] | None = None
     describe_platform: Callable[[Snapshot], Platform] | None = None
     problems: tuple[str, ...] = ()  # plug-ins that could not be loaded

@@ -116,6 +116,27 @@ class Capability(_Value, frozen=True, kw_only=True):
     because: str | None = None  # for unknown and not_applicable
 
 
+OpState = Literal["builds", "fails", "unknown"]
+
+
+class OpVerdict(_Value, frozen=True, kw_only=True):
+    """One op: will it build and load here?"""
+
+    name: str
+    state: OpState
+    proof: Proof = Proof.DECLARED
+    said: Literal["okay", "no", "installed"] | None = None  # ds_report's word; None: it has no such row
+    differs: bool = False  # ds_report says otherwise
+    cause: str | None = None  # why it fails
+    because: str | None = None  # one sentence
+    blocked_by: tuple[str, ...] = ()  # codes
+    features: tuple[str, ...] = ()  # what uses it
+    wanted: str | None = None  # what asks for it here
+    note: str | None = None
+    seconds: float | None = None  # of a real build
+    log: str | None = None
+
+
 class Cause(_Value, frozen=True, kw_only=True):
     """One root, and the checks that saw it."""
 
@@ -177,6 +198,7 @@ class Report(_Value, frozen=True, kw_only=True):
     facts: Snapshot
     verdicts: tuple[Verdict, ...] = ()
     capabilities: tuple[Capability, ...] = ()
+    ops: tuple[OpVerdict, ...] = ()
     causes: tuple[Cause, ...] = ()
     plan: tuple[Step, ...] = ()
     problems: tuple[str, ...] = ()  # plug-ins that could not be loaded

@@ -39,7 +39,7 @@ def load() -> Knowledge:
         if module is not None:
             causes |= module.causes()
             capabilities += module.CAPABILITIES
-            hooks |= {"guess_purpose": module.guess_purpose, "describe_platform": module.describe_platform}
+            hooks |= {name: getattr(module, name) for name in ("guess_purpose", "describe_platform", "ops")}
     if not checks:
         raise NothingInstalled(f"no checks are installed (entry-point group {CHECKS_GROUP}): install dsdoctor with pip")
     codes = [c.code for c in checks]

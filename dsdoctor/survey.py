@@ -1,9 +1,22 @@
 """Which probe gives which section, and what each waits for. The one list to read to see how a machine is examined."""
 
 from dsdoctor.events import Observer
-from dsdoctor.facts import DsConfig, Fact, Gpus, Packages, Python, Snapshot, Torch, TorchLive, Unavailable
+from dsdoctor.facts import (
+    DsConfig,
+    Fact,
+    Gpus,
+    OpBuilds,
+    Packages,
+    Python,
+    Snapshot,
+    Toolkits,
+    Torch,
+    TorchLive,
+    Unavailable,
+)
 from dsdoctor.facts.snapshot import LIVE_SECTIONS
 from dsdoctor.probes import (
+    ProbeFailed,
     caches,
     compilers,
     cpu,
@@ -14,13 +27,16 @@ from dsdoctor.probes import (
     limits,
     memory,
     network,
+    op_builds,
     packages,
     patient,
     programs,
     python,
+    runner,
     storage,
     toolkit,
     torch,
+    trials,
 )
 from dsdoctor.probes.examiner import Examiner, Facts, Found, Task
 from dsdoctor.probes.system import System
@@ -29,6 +45,7 @@ from dsdoctor.request import Request
 from dsdoctor.smoke import runner as smoke_runner
 
 STATIC_LIMIT_S = 30.0  # for everything but the live probe and the smoke run
+_ON_REQUEST = frozenset({"smoke", "op_builds"})
 Examined = tuple[dict[str, Fact], dict[str, Unavailable]]
 
 
@@ -39,9 +56,11 @@ def examine_all(request: Request, observe: Observer) -> Examined:
     found, missing = _run(tasks(request, system, chosen, observe), request, observe)
     if request.static:
         left_out = Unavailable(kind="not-examined", detail="needs the live probe, which --static leaves out")
-        missing |= {s: left_out for s in LIVE_SECTIONS if s != "smoke" and s not in found}
+        missing |= {s: left_out for s in LIVE_SECTIONS - _ON_REQUEST if s not in found}
     if "smoke" not in found and not request.smoke:
         missing["smoke"] = Unavailable(kind="not-asked", detail="no smoke run was asked for (--smoke)")
+    if "op_builds" not in found:
+        missing["op_builds"] = Unavailable(kind="not-asked", detail="no op was built (dsdoctor ops --build)")
     if request.config is None:
         missing["ds_config"] = Unavailable(kind="not-asked", detail="no ds_config was given (--config)")
     return found, missing
@@ -59,6 +78,19 @@ def examine_again(request: Request, known: Snapshot, sections: set[str], observe
     wanted = [task for task in tasks(request, system, chosen, observe) if sections & set(task.gives)]
     seed = {name: getattr(known, name) for name in known.__struct_fields__ if isinstance(getattr(known, name), Fact)}
     return _run(wanted, request, observe, seed)
+
+
+def build(known: Snapshot, order: op_builds.Order, observe: Observer) -> OpBuilds:
+    """Build ops in the patient of ``known``. Raises ProbeFailed; on Ctrl-C every child is ended first."""
+    if known.python is None:
+        raise ProbeFailed("depends", "no op can be built: there is no interpreter")
+    try:
+        return op_builds.build(
+            System(), known.python, order, observe, cpu=known.cpu, memory=known.memory, known=known.caches
+        )
+    except KeyboardInterrupt:
+        runner.kill_all()
+        raise
 
 
 def tasks(request: Request, system: System, chosen: tuple[str, str], observe: Observer) -> list[Task]:
@@ -89,6 +121,7 @@ def tasks(request: Request, system: System, chosen: tuple[str, str], observe: Ob
         Task("compilers", lambda facts: compilers.probe(system, facts.get(Python)), needs=[Python]),
         Task("toolkits", lambda f: toolkit.probe(system, f.get(Python), f.get(Torch)), needs=[Python, Torch]),
         Task("caches", lambda f: caches.probe(system, f.get(Python), f.get(Torch)), needs=[Python, Torch]),
+        *([] if request.static else [_trials(system)]),
         Task("storage", lambda facts: storage.probe(system, nvme, facts.get(DsConfig)), needs=[DsConfig]),
         *smoke,
     ]
@@ -106,9 +139,16 @@ def _run(wanted: list[Task], request: Request, observe: Observer, seed: dict[str
 def _live(request: Request, system: System) -> list[Task]:
     def probe(facts: Facts) -> Found:
         live = patient.probe(system, facts.need(Python), request.limit_s)
-        return {"torch_live": live.torch_live, "deepspeed_live": live.deepspeed_live, "ds_report": live.ds_report}
+        return {name: getattr(live, name) for name in live.__struct_fields__}
 
-    return [Task("patient", probe, needs=[Python], gives=["torch_live", "deepspeed_live", "ds_report"])]
+    return [Task("patient", probe, needs=[Python], gives=patient.Live.__struct_fields__)]
+
+
+def _trials(system: System) -> Task:
+    def probe(facts: Facts) -> Found:
+        return trials.probe(system, facts.need(Python), facts.get(Torch), facts.get(Toolkits), facts.get(Gpus))
+
+    return Task("trials", probe, needs=[Python, Torch, Toolkits, Gpus])
 
 
 def _cpu(system: System, request: Request) -> Fact:

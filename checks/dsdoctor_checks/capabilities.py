@@ -1,26 +1,17 @@
 """What a DeepSpeed user may want to run here, and which abilities each of these needs.
 
 Abilities are guarded by checks: "import" (torch and DeepSpeed can be imported), "gpu" (torch can use a CUDA GPU),
-"cpp-build" and "cuda-build" (JIT-building ops), "aio" (async_io and a place for NVMe swap), "fp16", "bf16", "fp8",
-"many-gpus", "many-nodes", "accelerate", "trainer", "host-memory", "config", "run".
+"cpp-build" and "cuda-build" (JIT-building ops), "libaio", "libcuda", "curand", "cufile", "nccl-headers" (what single ops
+need beside these), "op" (only the op that a finding names), "aio" (a place for NVMe swap), "fp16", "bf16", "fp8",
+"many-gpus", "many-nodes", "accelerate", "trainer", "host-memory", "config", "run". "op:NAME" is the verdict of an op.
 """
 
 from collections.abc import Callable
 
-from dsdoctor.api import CapabilitySpec, DeepSpeedLive, Gpus, Proof, Snapshot, Torch
+from dsdoctor.api import CapabilitySpec, Proof, Snapshot
+from dsdoctor_checks.op_specs import accelerator
 
 Decide = Callable[[Snapshot], str | None]
-
-
-def accelerator(snapshot: Snapshot) -> str | None:
-    """The accelerator that DeepSpeed takes here: its own word, else what the facts suggest; None when nobody can say."""
-    live = snapshot.deepspeed_live
-    if isinstance(live, DeepSpeedLive) and live.accelerator:
-        return live.accelerator
-    torch, gpus = snapshot.torch, snapshot.gpus
-    if not isinstance(torch, Torch) or not isinstance(gpus, Gpus):
-        return snapshot.ds_report.accelerator if snapshot.ds_report else None
-    return "cuda" if torch.cuda and gpus.devices else "cpu"
 
 
 def _wants_cuda(snapshot: Snapshot) -> bool:
@@ -53,7 +44,7 @@ def _precision_needs(ability: str) -> Callable[[Snapshot], tuple[str, ...]]:
 
 
 def _fused_adam(snapshot: Snapshot) -> tuple[str, ...]:
-    return ("import", "gpu", "cuda-build") if _wants_cuda(snapshot) else ("import", "cpp-build")
+    return ("import", *(("gpu",) if _wants_cuda(snapshot) else ()), "op:fused_adam")
 
 
 def _capability(snapshot: Snapshot) -> float | None:
@@ -140,8 +131,18 @@ def _shown(*, stage: int | None = None, dtype: str | None = None) -> Callable[[S
 
 
 def _declared(snapshot: Snapshot) -> Proof:
-    """Nothing was compiled or run for it: `dsdoctor ops --build` and more smoke recipes are to come."""
+    """Nothing was run for it: more smoke recipes are to come. Its ops lend it PROBED when they were tried."""
     return Proof.DECLARED
+
+
+def _built(op: str) -> Callable[[Snapshot], Proof]:
+    """RAN when this op was really built and loaded: then nothing more is asked of the capability."""
+
+    def proof(snapshot: Snapshot) -> Proof:
+        build = snapshot.op_builds.get(op) if snapshot.op_builds else None
+        return Proof.RAN if build is not None and build.outcome == "ok" else Proof.DECLARED
+
+    return proof
 
 
 def _spec(
@@ -162,14 +163,19 @@ CAPABILITIES = (
     _spec("zero1", "ZeRO-1", _training(), proof=_shown(stage=1)),
     _spec("zero2", "ZeRO-2", _training(), proof=_shown(stage=2)),
     _spec("zero3", "ZeRO-3", _training(), proof=_shown(stage=3)),
-    _spec("optimizer-offload-cpu", "optimizer offload to CPU", _training("cpp-build")),
-    _spec("param-offload-cpu", "parameter offload to CPU", _training("cpp-build")),
-    _spec("nvme-offload", "NVMe offload (ZeRO-Infinity)", _training("cpp-build", "aio"), _nvme),
+    _spec("optimizer-offload-cpu", "optimizer offload to CPU", _training("op:cpu_adam")),
+    _spec("param-offload-cpu", "parameter offload to CPU", _training("op:cpu_adam")),
+    _spec(
+        "nvme-offload",
+        "NVMe offload (ZeRO-Infinity)",
+        _training("op:cpu_adam", "op:async_io", "op:pin_memory", "aio"),
+        _nvme,
+    ),
     _spec("fp16", "fp16", _precision_needs("fp16"), _fp16, _shown(dtype="fp16")),
     _spec("bf16", "bf16", _precision_needs("bf16"), _BF16, _shown(dtype="bf16")),
     _spec("fp8", "fp8 (hardware)", _precision_needs("bf16"), _FP8),
-    _spec("fused-adam", "fused Adam", _fused_adam),
-    _spec("cpu-adam", "CPU Adam", lambda snapshot: ("import", "cpp-build")),
+    _spec("fused-adam", "fused Adam", _fused_adam, proof=_built("fused_adam")),
+    _spec("cpu-adam", "CPU Adam", lambda snapshot: ("import", "op:cpu_adam"), proof=_built("cpu_adam")),
     _spec("pipeline-3d", "pipeline and 3D parallelism", _training("many-gpus"), _several_gpus),
     _spec("moe", "mixture of experts", _training()),
     _spec("accelerate", "Hugging Face Accelerate", _training("accelerate"), _package("accelerate")),

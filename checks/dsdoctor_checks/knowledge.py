@@ -2,9 +2,10 @@
 
 from dsdoctor.api import CauseInfo, Gpus, Host, Platform, Purpose, Snapshot
 from dsdoctor_checks.capabilities import CAPABILITIES
+from dsdoctor_checks.op_specs import specs as ops
 from dsdoctor_checks.tables import table
 
-__all__ = ["CAPABILITIES", "causes", "describe_platform", "guess_purpose"]
+__all__ = ["CAPABILITIES", "causes", "describe_platform", "guess_purpose", "ops"]
 
 
 def causes() -> dict[str, CauseInfo]:

@@ -16,6 +16,7 @@ from dsdoctor.api import (
     Remedy,
     Severity,
     Storage,
+    Trials,
     check,
     not_applicable,
 )
@@ -42,9 +43,9 @@ def nvme_wanted(config: DsConfig | None, storage: Storage | None, purpose: Purpo
     "OPS010",
     "libaio and its headers are installed",
     causes=["libaio-missing", "libaio-conda-include-path", "windows-libaio"],
-    guards=["aio"],
+    guards=["aio", "libaio"],
 )
-def libaio_there(compilers: Compilers, host: Host, config: DsConfig | None, storage: Storage | None, purpose: Purpose | None, prescriber: Prescriber) -> Iterator[Finding]:  # fmt: skip
+def libaio_there(compilers: Compilers, host: Host, trials: Trials | None, config: DsConfig | None, storage: Storage | None, purpose: Purpose | None, prescriber: Prescriber) -> Iterator[Finding]:  # fmt: skip
     """NVMe offload reads and writes through libaio. An error only where NVMe offload is asked for."""
     why = nvme_wanted(config, storage, purpose)
     if host.system != "linux":
@@ -54,6 +55,8 @@ def libaio_there(compilers: Compilers, host: Host, config: DsConfig | None, stor
         remedy = Remedy(order=order, safety="manual")
         yield Finding(message=f"{why}, but libaio exists on Linux only", cause="windows-libaio", remedy=remedy)
         return
+    if trials is not None and trials.ok("aio-headers") and trials.ok("link-aio"):
+        return  # tried: better than any search
     wanted = {"libaio.h": compilers.libaio_header, "libaio.so": compilers.libaio_link}
     gone = [name for name, path in wanted.items() if path is None]
     if gone:
@@ -111,7 +114,7 @@ def _asks_pgetevents(version: str) -> bool:
     return not before(version, row["pgetevents_since"]) and before(version, row["pgetevents_until"])
 
 
-@check("OPS012", "CUTLASS is there for the Evoformer op", causes=["cutlass-path-missing"], severity=Severity.INFO)
+@check("OPS012", "CUTLASS is there for the Evoformer op", causes=["cutlass-path-missing"], severity=Severity.INFO, guards=["op"])  # fmt: skip
 def cutlass_there(report: DsReport, prescriber: Prescriber) -> Iterator[Finding]:
     """DS4Sci's EvoformerAttention alone needs CUTLASS. Everybody gets the warning, hardly anybody needs the op."""
     op = report.op("evoformer_attn")
@@ -140,6 +143,7 @@ def cutlass_there(report: DsReport, prescriber: Prescriber) -> Iterator[Finding]
     "GPUDirect Storage is there when the ds_config asks for it",
     causes=["gds-probe-noise", "gds-conda-linker"],
     severity=Severity.INFO,
+    guards=["op"],
 )
 def gds_quiet(report: DsReport, config: DsConfig | None, python: Python | None) -> Iterator[Finding]:
     """The gds probe prints compiler commands and linker errors. They mean nothing unless aio.use_gds is on."""
@@ -172,10 +176,11 @@ def gds_quiet(report: DsReport, config: DsConfig | None, python: Python | None) 
     "No row of ds_report stands for an op that nobody can build",
     causes=["sparse-attn-unsupported"],
     severity=Severity.INFO,
+    guards=["op"],
 )
 def sparse_attn_gone(report: DsReport) -> Iterator[Finding]:
     """sparse_attn is left from the days of torch 1. Its [NO] is no defect."""
-    for name, why in table("op_builders")["never_ok"].items():
+    for name, why in table("ops")["never_ok"].items():
         op = report.op(name) if name not in ("source", "how") else None
         if op is not None and not op.compatible:
             yield Finding(

@@ -12,7 +12,6 @@ from dsdoctor.api import (
     Memory,
     Packages,
     Prescriber,
-    Python,
     Remedy,
     Severity,
     Toolkits,
@@ -28,17 +27,32 @@ from dsdoctor_checks.extension_cache import (
     failed_builds,
     triton_cache_local,
 )
+from dsdoctor_checks.op_builds import builders_answer, gpu_left, ops_build
 from dsdoctor_checks.op_libaio import aio_probe_agrees, cutlass_there, gds_quiet, libaio_there, sparse_attn_gone
+from dsdoctor_checks.op_tools import (
+    compiler_works,
+    cuda_headers,
+    cudart_links,
+    cufile_links,
+    curand_links,
+    libcuda_links,
+    nccl_header,
+    nvcc_works,
+    python_headers,
+    torch_headers,
+)
 from dsdoctor_checks.report_text import report_complete, report_ends_well, report_saw_gpu
 from dsdoctor_checks.rows import run_python
 from dsdoctor_checks.tables import table
 from dsdoctor_checks.versions import before
 
 __all__ = [
-    "aio_probe_agrees", "cache_fresh", "cache_unlocked", "cache_writable", "cutlass_there", "failed_builds", "gds_quiet",
-    "libaio_there", "report_complete", "report_ends_well", "report_saw_gpu", "sparse_attn_gone", "triton_cache_local",
+    "aio_probe_agrees", "builders_answer", "cache_fresh", "cache_unlocked", "cache_writable", "compiler_works",
+    "cuda_headers", "cudart_links", "cufile_links", "curand_links", "cutlass_there", "failed_builds", "gds_quiet",
+    "gpu_left", "libaio_there", "libcuda_links", "nccl_header", "nvcc_works", "ops_build", "python_headers",
+    "report_complete", "report_ends_well", "report_saw_gpu", "sparse_attn_gone", "torch_headers", "triton_cache_local",
 ]  # fmt: skip
-_TABLE = "op_builders"
+_TABLE = "ops"
 _BYTES_PER_JOB = 2 * 1024**3  # a compiler of torch's headers; seen 1 to 3 GB
 _SOURCES_AT_ONCE = 4  # most ops have two to four sources
 
@@ -46,6 +60,23 @@ _SOURCES_AT_ONCE = 4  # most ops have two to four sources
 def okay(report: DsReport, names: list[str]) -> list[str]:
     """Those of ``names`` that the report calls [OKAY] and that are not compiled in."""
     return [n for n in names if (op := report.op(n)) is not None and op.compatible and not op.installed]
+
+
+def believed(report: DsReport | None, torch: Torch, names: list[str]) -> list[str]:
+    """Those of ``names`` that this machine has and that nothing calls [NO]: by ds_report, else by torch's build."""
+    if report is None:
+        return names if torch.cuda else []
+    return okay(report, names)
+
+
+def called(report: DsReport | None, name: str) -> str:
+    """The op, and that ds_report would have it build."""
+    return f"{name}, which ds_report calls [OKAY]," if report is not None else name
+
+
+def with_need(need: str) -> list[str]:
+    """The ops of the table that need an ability on a CUDA machine."""
+    return [name for name, row in table(_TABLE)["op"].items() if need in row.get("cuda", row["needs"])]
 
 
 def bad_archs(value: str) -> list[str]:
@@ -104,17 +135,18 @@ def arch_list_readable(
     )
 
 
-@check("OPS002", "The ops that need deepspeed-kernels find it", causes=["dskernels-missing"], severity=Severity.INFO)
-def dskernels_there(report: DsReport, packages: Packages, prescriber: Prescriber) -> Iterator[Finding]:
+@check("OPS002", "The ops that need deepspeed-kernels find it", causes=["dskernels-missing"], severity=Severity.INFO, guards=["op"])  # fmt: skip
+def dskernels_there(
+    packages: Packages, torch: Torch, report: DsReport | None, prescriber: Prescriber
+) -> Iterator[Finding]:
     """ds_report prints [OKAY] for two inference ops that import dskernels when they are built."""
     row = table(_TABLE)["needs_dskernels"]
     if packages.version(row["distribution"]):
         return
     users = [name for name in row["used_by"] if packages.version(name)]
-    for name in okay(report, row["ops"]):
+    for name in believed(report, torch, row["ops"]):
         yield Finding(
-            message=f"ds_report calls {name} [OKAY], but {row['distribution']} is not installed: its build stops with "
-            "No module named 'dskernels'"
+            message=f"{row['distribution']} is not installed: {called(report, name)} stops with No module named 'dskernels'"
             + (f" ({', '.join(users)} uses it)" if users else "; only DeepSpeed's inference uses it"),
             cause="dskernels-missing",
             subject=name,
@@ -129,23 +161,23 @@ def dskernels_there(report: DsReport, packages: Packages, prescriber: Prescriber
 
 @check(
     "OPS003",
-    "nvcc compiles the ops that ds_report calls [OKAY]",
+    "nvcc compiles the sources of every op",
     causes=["op-source-rejected-by-nvcc"],
     severity=Severity.INFO,
+    guards=["op"],
 )
-def sources_compile(report: DsReport, toolkits: Toolkits, deepspeed: DeepSpeed) -> Iterator[Finding]:
+def sources_compile(
+    toolkits: Toolkits, deepspeed: DeepSpeed, torch: Torch, report: DsReport | None
+) -> Iterator[Finding]:
     """Some sources were written for an older nvcc. The probe never runs the compiler, so it cannot know."""
     nvcc = toolkits.selected.version if toolkits.selected else None
     if nvcc is None:
         not_applicable("torch finds no nvcc; OPS004 judges that")
     for name, row in table(_TABLE)["rejected_by_nvcc"].items():
-        if (
-            okay(report, [name])
-            and not before(nvcc, row["from"])
-            and not before(row["deepspeed_until"], deepspeed.version)
-        ):
+        known_bad = not before(nvcc, row["from"]) and not before(row["deepspeed_until"], deepspeed.version)
+        if known_bad and believed(report, torch, [name]):
             yield Finding(
-                message=f"ds_report calls {name} [OKAY], but nvcc {nvcc} does not compile it: {row['why']}",
+                message=f"nvcc {nvcc} does not compile {called(report, name)}: {row['why']}",
                 cause="op-source-rejected-by-nvcc",
                 subject=name,
                 remedy=Remedy(
@@ -162,7 +194,7 @@ def sources_compile(report: DsReport, toolkits: Toolkits, deepspeed: DeepSpeed) 
 )
 def nvcc_there(report: DsReport, toolkits: Toolkits) -> Iterator[Finding]:
     """The probes of most CUDA ops test nothing, so a machine without a toolkit gets a column of [OKAY]."""
-    names = okay(report, table(_TABLE)["needs_nvcc"]["ops"])
+    names = okay(report, with_need("cuda-build"))
     if not names or report.accelerator not in (None, "cuda"):
         not_applicable("the report lists no CUDA op as [OKAY]")
     if toolkits.selected is not None and toolkits.selected.nvcc:
@@ -183,7 +215,7 @@ def nvcc_there(report: DsReport, toolkits: Toolkits) -> Iterator[Finding]:
 )
 def compiler_there(report: DsReport, compilers: Compilers, prescriber: Prescriber) -> Iterator[Finding]:
     """ds_report prints [OKAY] without a look at the compiler."""
-    names = okay(report, table(_TABLE)["needs_cxx"]["ops"])
+    names = okay(report, with_need("cpp-build"))
     compiler = known(compilers.cxx, "the C++ compiler")
     if compiler.path is not None or not names:
         return
@@ -191,60 +223,6 @@ def compiler_there(report: DsReport, compilers: Compilers, prescriber: Prescribe
         message=f"ds_report calls {', '.join(names)} [OKAY], but the C++ compiler {compiler.command} was not found",
         cause="cxx-compiler-missing",
         remedy=Remedy(order="Install a C++ compiler", commands=prescriber.system("g++"), verify="c++ --version"),
-    )
-
-
-@check(
-    "OPS006",
-    "The linker finds libcurand for the ops that need it",
-    causes=["libcurand-link-failure", "conda-lib-not-lib64"],
-    severity=Severity.WARNING,
-)
-def curand_links(report: DsReport, toolkits: Toolkits, prescriber: Prescriber) -> Iterator[Finding]:
-    """Six ops are linked with -lcurand. pip's NVIDIA packages carry only libcurand.so.10, which the linker does not take."""
-    names = okay(report, table(_TABLE)["needs_curand"]["ops"])
-    toolkit = toolkits.selected
-    if toolkit is None or not toolkit.nvcc or not names:
-        not_applicable("no CUDA op can be built here, or none needs libcurand")
-    path, conda = toolkit.libraries.get("curand"), toolkit.found_by == "conda" and toolkit.lib_dir == "lib"
-    if path is not None and not conda:
-        return
-    what = (
-        f"libcurand.so lies in {toolkit.root}/lib and the linker looks into lib64"
-        if path
-        else f"{toolkit.root} has no libcurand.so"
-    )
-    folder = f"{toolkit.root}/{toolkit.lib_dir or 'lib64'}"
-    yield Finding(
-        message=f"ds_report calls {', '.join(names)} [OKAY], but {what}: their link step fails",
-        cause="conda-lib-not-lib64" if conda else "libcurand-link-failure",
-        remedy=Remedy(
-            order="Name the library folder for the linker"
-            if path
-            else "Install the toolkit's cuRAND development files, then name their folder",
-            commands=(prescriber.set("LIBRARY_PATH", f"{folder}:$LIBRARY_PATH"),),
-            safety="safe" if path else "careful",
-        ),
-    )
-
-
-@check("OPS007", "Python's headers are there", causes=["python-h-missing"], guards=["cpp-build", "cuda-build"])
-def python_headers(python: Python, prescriber: Prescriber) -> Iterator[Finding]:
-    """Every op includes Python.h. Distributions put it in a package of its own."""
-    if known(python.python_h, "whether Python.h is there"):
-        return
-    distribution = python.environment == "system" or python.base_prefix in ("/usr", "/usr/local")
-    yield Finding(
-        message=f"Python.h is not in {python.include_dir or 'the include folder'} of Python {python.version}",
-        cause="python-h-missing",
-        remedy=Remedy(
-            order="Install Python's headers"
-            if distribution
-            else "Use a Python that brings its headers, such as conda's or uv's",
-            commands=prescriber.system("python3-dev") if distribution else (),
-            safety="safe" if distribution else "manual",
-            verify=run_python(prescriber, "import sysconfig, os; print(os.listdir(sysconfig.get_paths()['include']))"),
-        ),
     )
 
 

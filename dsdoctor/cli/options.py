@@ -28,10 +28,34 @@ EXAMINATION = (
     click.option("--skip", multiple=True, metavar="CODE,FAMILY", help="All but these checks."),
 )
 
+OPS = (
+    *EXAMINATION[:2],
+    *(option for option in EXAMINATION[3:9]),
+    click.option("--build", is_flag=True, help="Really build and load the ops, with DeepSpeed's own builder."),
+    click.option("--all", "everything", is_flag=True, help="With --build: every op of this DeepSpeed."),
+    click.option("--jobs", type=click.IntRange(1), help="Compilers at once (as cores and memory allow)."),
+    click.option("--timeout", type=click.FloatRange(1), default=900.0, help="Seconds for one op (900)."),
+    click.option(
+        "--cache", type=click.Choice(["private", "user"]), default="private", help="user: warm the real cache."
+    ),
+    click.option("--logs", metavar="FOLDER", help="Keep each op's whole output there."),
+    click.option("--clean", is_flag=True, help="Show, and remove, what is proved stale in the extension cache."),
+    click.option("--yes", is_flag=True, help="With --clean: do not ask."),
+    click.option("--json", "as_json", is_flag=True, help="The whole report, `ops` among it."),
+    click.option("--limit", "limit_s", type=click.FloatRange(1), default=60.0, help="Seconds for importing (60)."),
+)
+
 
 def examination_options(function: F) -> F:
     """Add the options that say what to examine."""
     for option in reversed(EXAMINATION):
+        function = option(function)
+    return function
+
+
+def ops_options(function: F) -> F:
+    """Add the options of `dsdoctor ops`."""
+    for option in reversed(OPS):
         function = option(function)
     return function
 
@@ -43,7 +67,7 @@ def request(values: dict[str, Any]) -> "Request":
     from dsdoctor.settings import load_settings
 
     for first, second in CONTRADICTIONS:
-        if values[first] and values[second]:
+        if values.get(first) and values.get(second):
             names = [f"--{name.replace('_', '-')}" for name in (first, second)]
             raise ExaminationError(f"{names[0]} and {names[1]} contradict each other")
     try:
@@ -52,12 +76,13 @@ def request(values: dict[str, Any]) -> "Request":
         start = Path("/")
     settings = load_settings(start)
     lists = {
-        name: tuple(p.strip() for v in values[name] for p in v.split(",") if p.strip()) for name in ("only", "skip")
+        name: tuple(p.strip() for v in values.get(name, ()) for p in v.split(",") if p.strip())
+        for name in ("only", "skip")
     }
     return Request(
         python=values["python"] or settings.python,
         static=values["static"],
-        smoke=values["smoke"],
+        smoke=values.get("smoke", False),
         only=lists["only"],
         skip=lists["skip"],
         config=values["config"],

@@ -37,6 +37,19 @@ def render(report: Report, form: str, verbosity: int, *, to_file: bool, fail_on:
     )
 
 
+def render_ops(report: Report, names: tuple[str, ...]) -> str:
+    """The table of ops for this terminal; of ``names`` only when there are some."""
+    from dsdoctor.cli.op_run import only
+    from dsdoctor.render import ops
+
+    return ops.render(
+        only(report, names),
+        width=min(columns(), 120),
+        color=colour(sys.stdout.isatty()),
+        unicode=takes(sys.stdout.encoding, "\u2022"),
+    )
+
+
 def write(document: str, output: str | None) -> None:
     """To a file, or to stdout. Raises ExaminationError when the file cannot be written."""
     if output and output != "-":

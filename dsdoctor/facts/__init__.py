@@ -12,6 +12,7 @@ from dsdoctor.facts.host import Host
 from dsdoctor.facts.limits import UNLIMITED, Limit, Limits
 from dsdoctor.facts.memory import Memory
 from dsdoctor.facts.network import Interface, Network
+from dsdoctor.facts.ops import OpBuild, OpBuilder, OpBuilders, OpBuilds, Trial, Trials
 from dsdoctor.facts.packages import Damage, Distribution, Packages, Shadow
 from dsdoctor.facts.programs import Hostfile, Programs
 from dsdoctor.facts.purpose import Purpose
@@ -25,7 +26,8 @@ from dsdoctor.facts.torch import Import, Torch, TorchLive
 __all__ = [
     "UNLIMITED", "CacheFolder", "CachedOp", "Caches", "Compiler", "Compilers", "Cpu", "Damage", "DeepSpeed",
     "DeepSpeedLive", "Distribution", "DsConfig", "DsOp", "DsReport", "Environment", "Fact", "Gpu", "GpuLink",
-    "GpuProcess", "Gpus", "Host", "Hostfile", "Import", "Interface", "Limit", "Limits", "Memory", "Network", "Ninja",
+    "GpuProcess", "Gpus", "Host", "Hostfile", "Import", "Interface", "Limit", "Limits", "Memory", "Network", "Ninja", "OpBuild",
+    "OpBuilder", "OpBuilders", "OpBuilds",
     "Packages", "Place", "Programs", "Purpose", "Python", "Shadow", "Smoke", "SmokePhase", "Snapshot", "SnapshotError",
-    "StandardLibrary", "Storage", "Toolkit", "Toolkits", "Torch", "TorchLive", "Unavailable", "UnavailableKind",
+    "StandardLibrary", "Storage", "Toolkit", "Toolkits", "Torch", "TorchLive", "Trial", "Trials", "Unavailable", "UnavailableKind",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from dsdoctor.facts.host import Host
 from dsdoctor.facts.limits import Limits
 from dsdoctor.facts.memory import Memory
 from dsdoctor.facts.network import Network
+from dsdoctor.facts.ops import OpBuilders, OpBuilds, Trials
 from dsdoctor.facts.packages import Packages
 from dsdoctor.facts.programs import Programs
 from dsdoctor.facts.purpose import Purpose
@@ -56,6 +57,9 @@ class Snapshot(Fact, frozen=True, kw_only=True):
     deepspeed: DeepSpeed | None = None
     deepspeed_live: DeepSpeedLive | None = None
     ds_report: DsReport | None = None
+    op_builders: OpBuilders | None = None
+    trials: Trials | None = None
+    op_builds: OpBuilds | None = None
     environment: Environment | None = None
     caches: Caches | None = None
     storage: Storage | None = None
@@ -83,8 +87,9 @@ SECTIONS: dict[type[Fact], str] = {
     TorchLive: "torch_live", DeepSpeed: "deepspeed", DeepSpeedLive: "deepspeed_live", DsReport: "ds_report",
     Environment: "environment", Caches: "caches", Storage: "storage", Network: "network", Programs: "programs",
     DsConfig: "ds_config", Smoke: "smoke",
+    OpBuilders: "op_builders", Trials: "trials", OpBuilds: "op_builds",
 }  # fmt: skip
-LIVE_SECTIONS = frozenset({"torch_live", "deepspeed_live", "ds_report", "smoke"})
+LIVE_SECTIONS = frozenset({"torch_live", "deepspeed_live", "ds_report", "op_builders", "trials", "op_builds", "smoke"})
 
 
 def now() -> str:

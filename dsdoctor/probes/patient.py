@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from dsdoctor.facts import DeepSpeedLive, DsReport, Import, Python, TorchLive, Unavailable
+from dsdoctor.facts import DeepSpeedLive, DsReport, Import, OpBuilders, Python, TorchLive, Unavailable
 from dsdoctor.probes.python import SCRIPTS
 from dsdoctor.probes.runner import Ran
 from dsdoctor.probes.system import System
@@ -24,6 +24,7 @@ class Live(msgspec.Struct, frozen=True):
     torch_live: TorchLive
     deepspeed_live: DeepSpeedLive
     ds_report: DsReport | Unavailable
+    op_builders: OpBuilders | Unavailable
 
 
 def probe(system: System, python: Python, limit_s: float) -> Live:
@@ -33,7 +34,10 @@ def probe(system: System, python: Python, limit_s: float) -> Live:
     steps, last = _steps(ran)
     torch_step = _outcome("import torch", steps, last, ran)
     return Live(
-        _torch(torch_step, steps, last, ran), _deepspeed(torch_step, steps, last, ran), _report(steps, last, ran)
+        _torch(torch_step, steps, last, ran),
+        _deepspeed(torch_step, steps, last, ran),
+        _report(steps, last, ran),
+        _builders(steps, last, ran),
     )
 
 
@@ -120,6 +124,19 @@ def _report(steps: dict[str, dict[str, Any]], last: str | None, ran: Ran) -> DsR
     if last is not None and ran.ending != "not-started":
         return Unavailable(kind="depends", detail=f"not reached: {_sentence(last, _outcome(last, steps, last, ran))}")
     return Unavailable(kind="depends", detail="ds_report needs torch and DeepSpeed to be importable")
+
+
+def _builders(steps: dict[str, dict[str, Any]], last: str | None, ran: Ran) -> OpBuilders | Unavailable:
+    told = _values(steps, "op builders")
+    if told:
+        accelerator = _values(steps, "import deepspeed").get("accelerator")
+        return msgspec.convert({**told, "accelerator": accelerator}, OpBuilders)
+    asked = _outcome("op builders", steps, last, ran)
+    if asked.outcome != "not-reached":
+        return Unavailable(kind="failed", detail=_sentence("asking the op builders", asked))
+    if last is not None and ran.ending != "not-started":
+        return Unavailable(kind="depends", detail=f"not reached: {_sentence(last, _outcome(last, steps, last, ran))}")
+    return Unavailable(kind="depends", detail="the op builders need a DeepSpeed that can be imported")
 
 
 def _values(steps: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:

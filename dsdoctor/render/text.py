@@ -124,7 +124,7 @@ def _capabilities(page: Page, capabilities: Iterable[Capability]) -> None:
         state = item.state.replace("_", " ")
         detail = {
             "ready": f"proof: {item.proof.value}",
-            "blocked": f"by {', '.join(item.blocked_by)}",
+            "blocked": f"by {', '.join(item.blocked_by)}" if item.blocked_by else item.because or "",
             "unknown": f"because {item.because}",
             "not_applicable": item.because or "",
         }[item.state]

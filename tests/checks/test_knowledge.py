@@ -1,7 +1,7 @@
 """What the engine is told: causes that read well, purposes that are guessed with a reason, platforms, capabilities."""
 
 import pytest
-from dsdoctor_checks import capabilities, knowledge
+from dsdoctor_checks import knowledge, op_specs
 
 from dsdoctor import healthy as h
 from dsdoctor.facts import Fact, Hostfile, Snapshot
@@ -165,7 +165,7 @@ def test_a_smoke_run_proves_its_own_stage_only() -> None:
 
 
 def test_the_accelerator_is_deepspeeds_own_word_first() -> None:
-    assert capabilities.accelerator(h.healthy(h.deepspeed_live(accelerator="cpu"))) == "cpu"
+    assert op_specs.accelerator(h.healthy(h.deepspeed_live(accelerator="cpu"))) == "cpu"
     silent = h.healthy(h.deepspeed_live(accelerator=None))
-    assert capabilities.accelerator(silent) == "cuda"
-    assert capabilities.accelerator(h.healthy(h.deepspeed_live(accelerator=None), CPU_TORCH)) == "cpu"
+    assert op_specs.accelerator(silent) == "cuda"
+    assert op_specs.accelerator(h.healthy(h.deepspeed_live(accelerator=None), CPU_TORCH)) == "cpu"

@@ -155,6 +155,38 @@ def ds_report():
     return {"text": (BEFORE + text.read())[-400000:] + (failure or "")}
 
 
+def op_builders():
+    """What the builders say of themselves. Nothing is compiled; their own probes ran in ds_report."""
+    module = importlib.import_module("deepspeed.env_report")
+    builders = getattr(module, "ALL_OPS", None) or importlib.import_module("deepspeed.ops.op_builder").ALL_OPS
+    installed = known(lambda: importlib.import_module("deepspeed.git_version_info").installed_ops) or {}
+    base = importlib.import_module("deepspeed.ops.op_builder.builder").CUDAOpBuilder
+    return {"builders": [ask(name, builders[name], base, installed) for name in sorted(builders)]}
+
+
+def ask(name, builder, base, installed):
+    told = {"name": name, "builder": type(builder).__name__, "cuda": isinstance(builder, base)}
+    told["installed"] = bool(installed.get(name, False))
+    try:
+        told["sources"] = [str(source) for source in builder.sources() if source]
+        told["missing_sources"] = [s for s in told["sources"] if not os.path.exists(builder.deepspeed_src_path(s))]
+        told["libraries"] = [flag[2:] for flag in builder.extra_ldflags() if flag.startswith("-l")]
+        builder.include_paths()  # some import a package here
+        told["architectures"] = known(lambda: kept(builder)) if told["cuda"] else None
+    except Exception as error:
+        told["error"] = ("%s: %s" % (type(error).__name__, error))[:LIMIT]
+    return told
+
+
+def kept(builder):
+    """Those of the wanted architectures that the builder's filter leaves."""
+    torch = sys.modules["torch"]
+    listed = os.environ.get("TORCH_CUDA_ARCH_LIST", "").replace(" ", ";").split(";")
+    here = ["%d.%d" % torch.cuda.get_device_capability(i) for i in range(torch.cuda.device_count())]
+    wanted = [entry.strip() for entry in listed if entry.strip()] or here
+    return [".".join(cc) for cc in builder.filter_ccs(sorted(set(wanted)))] if wanted else None
+
+
 def flush():
     for stream in (sys.stdout, sys.stderr):
         known(lambda stream=stream: stream.flush())  # the user's packages may have replaced or closed it
@@ -203,6 +235,8 @@ def main():
     known(lambda: sys.stderr.write(BEFORE))
     if loaded is not None:
         attempt("ds_report", ds_report)
+        with Caught():
+            attempt("op builders", op_builders)
 
 
 OUT = open_answer()

@@ -1,0 +1,244 @@
+"""Checks of what a build of an op takes: tiny programs tell (Trials), the file system where none could be tried."""
+
+from collections.abc import Iterator, Sequence
+
+from dsdoctor.api import (
+    Compilers,
+    DsConfig,
+    Evidence,
+    Finding,
+    Prescriber,
+    Python,
+    Remedy,
+    Severity,
+    Toolkit,
+    Toolkits,
+    Trial,
+    Trials,
+    check,
+    known,
+    not_applicable,
+)
+from dsdoctor_checks.op_specs import config_wants
+from dsdoctor_checks.rows import first_match, remedy_of, run_python
+from dsdoctor_checks.tables import table
+
+_ROWS = table("run_errors")["error"]
+_BUILD = tuple(dict.fromkeys(("op-build-fails", *(row["cause"] for row in _ROWS))))
+_HOST = ("cpp-build", "cuda-build")
+
+
+def tried(trials: Trials | None, name: str) -> Trial | None:
+    """The trial, when it came to a verdict."""
+    trial = trials.get(name) if trials is not None else None
+    return trial if trial is not None and trial.outcome in ("ok", "failed", "timed-out") else None
+
+
+def failure(trial: Trial, what: str, prescriber: Prescriber, cause: str | None = None, remedy: Remedy | None = None, severity: Severity | None = None) -> Finding:  # fmt: skip
+    """A finding of a trial that failed: its first error line, and the command that repeats it. The words name the cause."""
+    found = first_match(_ROWS, trial.error, trial.output)
+    named = cause or (found[0]["cause"] if found else "op-build-fails")
+    if remedy is None and found is not None:
+        remedy = remedy_of(found[0], prescriber, match=found[1])
+    where = f"repeat with: {trial.command}" if trial.command else f"trial {trial.name}"
+    return Finding(
+        message=f"{what}: {trial.error}",
+        cause=named,
+        evidence=(Evidence(where=where, text=trial.output or trial.error or ""),),
+        severity=severity,
+        remedy=remedy or Remedy(order="Repeat the command and read what the compiler says", safety="manual"),
+    )
+
+
+@check("OPS050", "The C++ compiler builds a library that Python can load", causes=_BUILD, guards=_HOST)
+def compiler_works(trials: Trials, prescriber: Prescriber) -> Iterator[Finding]:
+    """A small library with OpenMP and torch's C++ standard is compiled, linked and loaded into the patient."""
+    trial = tried(trials, "cxx")
+    if trial is None:
+        not_applicable("no program was compiled here")
+    if trial.outcome != "ok":
+        yield failure(trial, "a small C++ library could not be built and loaded", prescriber)
+
+
+@check("OPS051", "torch's headers can be included", causes=_BUILD, guards=_HOST)
+def torch_headers(trials: Trials, prescriber: Prescriber) -> Iterator[Finding]:
+    """Every op includes torch's headers, pybind11's among them."""
+    trial = tried(trials, "torch-headers")
+    if trial is None:
+        not_applicable("torch's headers were not tried")
+    if trial.outcome != "ok" and not _same(trial, tried(trials, "python-headers")):
+        yield failure(trial, "torch's headers cannot be included", prescriber)
+
+
+def _same(trial: Trial, other: Trial | None) -> bool:
+    """Both stumble over the same thing: told once, where it belongs."""
+    return other is not None and other.outcome == "failed" and "Python.h" in (trial.error or "")
+
+
+@check("OPS052", "nvcc and its host compiler build a kernel for this machine", causes=_BUILD, guards=["cuda-build"])
+def nvcc_works(trials: Trials, prescriber: Prescriber) -> Iterator[Finding]:
+    """A tiny kernel is compiled for the architectures of this machine, with the host compiler that torch would hand to nvcc."""
+    trial = tried(trials, "nvcc")
+    if trial is None:
+        not_applicable("no CUDA op is compiled here")
+    if trial.outcome != "ok":
+        yield failure(trial, "nvcc could not compile a tiny kernel", prescriber)
+
+
+@check("OPS053", "The CUDA libraries' headers can be included", causes=_BUILD, guards=["cuda-build"])
+def cuda_headers(trials: Trials, prescriber: Prescriber) -> Iterator[Finding]:
+    """torch's CUDA headers include those of cuBLAS, cuSPARSE and cuSOLVER."""
+    trial = tried(trials, "cuda-headers")
+    if trial is None:
+        not_applicable("no CUDA op is compiled here")
+    if trial.outcome != "ok":
+        yield failure(trial, "the CUDA headers that torch includes cannot be included", prescriber)
+
+
+@check("OPS007", "Python's headers are there", causes=["python-h-missing"], guards=_HOST)
+def python_headers(python: Python, trials: Trials | None, prescriber: Prescriber) -> Iterator[Finding]:
+    """Every op includes Python.h. Distributions put it in a package of its own."""
+    trial = tried(trials, "python-headers")
+    there = trial.outcome == "ok" or "Python.h" not in (trial.error or "") if trial else None
+    if known(python.python_h, "whether Python.h is there") if there is None else there:
+        return
+    distribution = python.environment == "system" or python.base_prefix in ("/usr", "/usr/local")
+    yield Finding(
+        message=f"Python.h is not in {python.include_dir or 'the include folder'} of Python {python.version}",
+        cause="python-h-missing",
+        remedy=Remedy(
+            order="Install Python's headers"
+            if distribution
+            else "Use a Python that brings its headers, such as conda's or uv's",
+            commands=prescriber.system("python3-dev") if distribution else (),
+            safety="safe" if distribution else "manual",
+            verify=run_python(prescriber, "import sysconfig, os; print(os.listdir(sysconfig.get_paths()['include']))"),
+        ),
+    )
+
+
+def _toolkit(toolkits: Toolkits) -> Toolkit:
+    """The toolkit that torch takes, or the end of the check."""
+    if toolkits.selected is None or not toolkits.selected.nvcc:
+        not_applicable("no CUDA op can be built here; the CUDA checks say why")
+    return toolkits.selected
+
+
+def _mildness(ability: str, config: DsConfig | None) -> Severity | None:
+    """None (an error) when the config asks for an op that needs the ability; a note when nobody does."""
+    needing = {name for name, row in table("ops")["op"].items() if ability in row.get("cuda", row["needs"])}
+    return None if config is not None and needing & config_wants(config).keys() else Severity.INFO
+
+
+@check(
+    "OPS006", "The linker finds libcurand", causes=["libcurand-link-failure", "conda-lib-not-lib64"], guards=["curand"]
+)
+def curand_links(
+    toolkits: Toolkits, trials: Trials | None, config: DsConfig | None, prescriber: Prescriber
+) -> Iterator[Finding]:
+    """Six ops are linked with -lcurand. pip's NVIDIA packages carry only libcurand.so.10, which the linker does not take."""
+    toolkit, trial = _toolkit(toolkits), tried(trials, "link-curand")
+    path, folder = toolkit.libraries.get("curand"), f"{toolkit.root}/{toolkit.lib_dir or 'lib64'}"
+    if trial.outcome == "ok" if trial else path is not None:
+        return
+    conda = path is not None and toolkit.lib_dir == "lib"
+    what = (
+        f"libcurand.so lies in {folder}, where the linker does not look"
+        if path
+        else f"{toolkit.root} has no libcurand.so"
+    )
+    yield Finding(
+        message=f"{what}: {_ops_of('curand')} cannot be linked",
+        cause="conda-lib-not-lib64" if conda else "libcurand-link-failure",
+        evidence=(Evidence(where=trial.command or "linker", text=trial.error or ""),) if trial else (),
+        severity=_mildness("curand", config),
+        remedy=_name_folder(folder, bool(path), "cuRAND", prescriber),
+    )
+
+
+def _ops_of(ability: str) -> str:
+    rows = table("ops")["op"].items()
+    return ", ".join(name for name, row in rows if ability in row.get("cuda", row["needs"]) and "until" not in row)
+
+
+def _name_folder(folder: str, there: bool, library: str, prescriber: Prescriber) -> Remedy:
+    return Remedy(
+        order="Name the library folder for the linker"
+        if there
+        else f"Install the toolkit's {library} development files, then name their folder",
+        commands=(prescriber.set("LIBRARY_PATH", f"{folder}:$LIBRARY_PATH"),),
+        safety="safe" if there else "careful",
+    )
+
+
+@check("OPS015", "The linker finds libcudart", causes=["libcudart-link-failure"], guards=["cuda-build"])
+def cudart_links(toolkits: Toolkits, trials: Trials | None, prescriber: Prescriber) -> Iterator[Finding]:
+    """torch links every CUDA op with -lcudart, from the toolkit's lib64 (or lib, where there is no lib64)."""
+    toolkit, trial = _toolkit(toolkits), tried(trials, "link-cudart")
+    if trial.outcome == "ok" if trial else "cudart" in toolkit.libraries:
+        return
+    yield Finding(
+        message=f"{toolkit.root} has no libcudart.so that the linker finds: no CUDA op can be linked",
+        cause="libcudart-link-failure",
+        evidence=(Evidence(where=trial.command or "linker", text=trial.error or ""),) if trial else (),
+        remedy=_name_folder(
+            f"{toolkit.root}/{toolkit.lib_dir or 'lib64'}", "cudart" in toolkit.libraries, "runtime", prescriber
+        ),
+    )
+
+
+@check("OPS016", "The linker finds libcuda", causes=["libcuda-link-failure"], guards=["libcuda"])
+def libcuda_links(
+    toolkits: Toolkits, compilers: Compilers, trials: Trials | None, config: DsConfig | None, prescriber: Prescriber
+) -> Iterator[Finding]:
+    """async_io and gds are linked with -lcuda, the driver's library. Where there is no driver the toolkit's stub serves."""
+    toolkit, trial = _toolkit(toolkits), tried(trials, "link-cuda")
+    if trial.outcome == "ok" if trial else compilers.libcuda_link is not None:
+        return
+    folder = f"{toolkit.root}/{toolkit.lib_dir or 'lib64'}/stubs"
+    yield Finding(
+        message="the linker does not find libcuda.so: async_io and gds cannot be linked",
+        cause="libcuda-link-failure",
+        evidence=(Evidence(where=trial.command or "linker", text=trial.error or ""),) if trial else (),
+        severity=_mildness("libcuda", config),
+        remedy=_name_folder(folder, toolkit.stubs, "driver", prescriber),
+    )
+
+
+@check("OPS017", "cuFile's header and library are there", causes=["cufile-missing"], guards=["cufile"])
+def cufile_links(toolkits: Toolkits, trials: Trials | None, config: DsConfig | None) -> Iterator[Finding]:
+    """GPUDirect Storage (the gds op) includes cufile.h and is linked with -lcufile."""
+    toolkit = _toolkit(toolkits)
+    trial = [t for t in (tried(trials, "cufile-headers"), tried(trials, "link-cufile")) if t is not None]
+    static = "cufile.h" in toolkit.headers and "cufile" in toolkit.libraries
+    if all(t.outcome == "ok" for t in trial) if trial else static:
+        return
+    yield Finding(
+        message=f"{toolkit.root} has no cuFile that the compiler and linker find: gds cannot be built",
+        cause="cufile-missing",
+        evidence=tuple(Evidence(where=t.command or t.name, text=t.error or "") for t in trial if t.outcome != "ok"),
+        severity=_mildness("cufile", config),
+        remedy=Remedy(order="Install the toolkit's cuFile development files (libcufile-dev)", safety="manual"),
+    )
+
+
+@check("OPS018", "nccl.h is there", causes=["nccl-header-missing"], guards=["nccl-headers"])
+def nccl_header(
+    toolkits: Toolkits, compilers: Compilers, trials: Trials | None, python: Python, config: DsConfig | None, prescriber: Prescriber
+) -> Iterator[Finding]:  # fmt: skip
+    """The deep-compile op includes torch's NCCL header, which includes nccl.h. torch's wheels do not put it where a compiler looks."""
+    toolkit, trial = _toolkit(toolkits), tried(trials, "nccl-headers")
+    if trial.outcome == "ok" if trial else "nccl.h" in toolkit.headers or compilers.nccl_header is not None:
+        return
+    places: Sequence[str] = python.site_packages or ("site-packages",)
+    yield Finding(
+        message="the compiler does not find nccl.h: dc (compile.deepcompile) cannot be built",
+        cause="nccl-header-missing",
+        evidence=(Evidence(where=trial.command or "compiler", text=trial.error or ""),) if trial else (),
+        severity=_mildness("nccl-headers", config),
+        remedy=Remedy(
+            order="Name the folder of the nvidia-nccl wheel for the compiler",
+            commands=(prescriber.set("CPATH", f"{places[0]}/nvidia/nccl/include:$CPATH"),),
+            safety="careful",
+        ),
+    )

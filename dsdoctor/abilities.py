@@ -1,0 +1,53 @@
+"""What the checks leave of a machine's abilities: taken away, undecided, or seen and how well. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+from dsdoctor.judge import finding_severity
+from dsdoctor.model import Check, Finding, Proof, Severity, Status, Verdict
+
+
+class Abilities:
+    """Reads verdicts by the abilities that their checks guard."""
+
+    def __init__(self, checks: Iterable[Check], verdicts: Sequence[Verdict]) -> None:
+        declared = {check.code: check for check in checks}
+        self._guarding: dict[str, list[Verdict]] = {}
+        self._guards = {code: check.guards for code, check in declared.items()}
+        self._severity = {code: check.severity for code, check in declared.items()}
+        for verdict in verdicts:
+            for ability in self._guards.get(verdict.code, ()):
+                self._guarding.setdefault(ability, []).append(verdict)
+
+    def concerned(self, required: Sequence[str]) -> list[Verdict]:
+        """Verdicts of the checks that guard one of ``required``, each once."""
+        return list({v.code: v for ability in required for v in self._guarding.get(ability, ())}.values())
+
+    def taken(self, required: Sequence[str]) -> list[tuple[Verdict, Finding]]:
+        """Findings that take one of ``required`` away."""
+        return [(v, f) for v in self.concerned(required) for f in v.findings if self._takes_away(v, f)]
+
+    def findings(self, ability: str) -> list[tuple[Verdict, Finding]]:
+        """All findings of the checks that guard ``ability``, however mild."""
+        return [(v, f) for v in self.concerned((ability,)) for f in v.findings]
+
+    def doubt(self, required: Sequence[str]) -> str | None:
+        """Why the abilities can't be called there: an undecided check, or one that nothing has looked at."""
+        concerned = self.concerned(required)
+        for verdict in concerned:
+            if verdict.status in (Status.UNKNOWN, Status.CRASHED) and verdict.severity is Severity.ERROR:
+                return f"{verdict.code}: {verdict.reason}"
+        seen = {a for v in concerned if v.status in (Status.PASSED, Status.FAILED) for a in self._guards[v.code]}
+        unseen = [ability for ability in required if ability not in seen]
+        return f"no check has looked at {', '.join(unseen)}" if unseen else None
+
+    def proof(self, ability: str) -> Proof:
+        """The best proof with which a check of ``ability`` passed."""
+        passed = [v.proof for v in self._guarding.get(ability, ()) if v.status is Status.PASSED]
+        return max(passed, key=lambda proof: proof.rank, default=Proof.DECLARED)
+
+    def _takes_away(self, verdict: Verdict, finding: Finding) -> bool:
+        """An ERROR takes an ability away. So does a finding that an ERROR check calls a mere note because nobody asked
+        for the ability (libaio is missing, nothing names an NVMe path): the ability is not there all the same."""
+        severity = finding_severity(finding, verdict)
+        unasked = severity is Severity.INFO and self._severity.get(verdict.code) is Severity.ERROR
+        return severity is Severity.ERROR or unasked

@@ -21,11 +21,12 @@ from dsdoctor.api import (
     known,
     not_applicable,
 )
-from dsdoctor_checks.host_compilers import gcc_accepted, gcc_new_enough, usual_compiler
+from dsdoctor_checks.cuda_standards import compiler_standard
+from dsdoctor_checks.host_compilers import gcc_accepted, gcc_new_enough, host_compiler_there, usual_compiler
 from dsdoctor_checks.rows import run_python
 from dsdoctor_checks.versions import before
 
-__all__ = ["gcc_accepted", "gcc_new_enough", "usual_compiler"]
+__all__ = ["compiler_standard", "gcc_accepted", "gcc_new_enough", "host_compiler_there", "usual_compiler"]
 _BUILDS = ("cpp-build", "cuda-build")
 _BUILD_TOOLS = (
     "winget install Microsoft.VisualStudio.2022.BuildTools --override"

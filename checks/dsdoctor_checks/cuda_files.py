@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 
 from dsdoctor.api import (
@@ -48,13 +49,15 @@ def _headers_remedy(
     kit: Toolkit, toolkits: Toolkits, missing: Sequence[str], package: str, prescriber: Prescriber
 ) -> Remedy:
     """The include folder of pip's NVIDIA packages when it has them, else the development packages."""
-    verify = prescriber.shell(f"ls {kit.root}/include/{missing[0]}")
+    verify = prescriber.shell(f"ls {shlex.quote(kit.root)}/include/{missing[0]}")
     donor = next((k for k in toolkits.found if k.root != kit.root and set(missing) <= set(k.headers)), None)
     if donor is not None and (donor.version is None or series(donor.version) == series(kit.version or "")):
         folder = f"{donor.root}/include"
-        command = prescriber.set("CPATH", f"{folder}:$CPATH")
+        command = prescriber.set("CPATH", f"{shlex.quote(folder)}:$CPATH")
         return Remedy(
-            order=f"Name {folder} for the compiler: the headers are there", commands=(command,), verify=f"ls {folder}"
+            order=f"Name {folder} for the compiler: the headers are there",
+            commands=(command,),
+            verify=prescriber.shell(f"ls {shlex.quote(folder)}"),
         )
     version = series(known(kit.version, f"the version of the toolkit in {kit.root}"))
     conda = prescriber.conda(package, f"cuda-version={version}") if kit.found_by == "conda" else None

@@ -48,7 +48,7 @@ def _listed(environment: Environment | None) -> list[str]:
 def _install(kit: Toolkit, name: str, prescriber: Prescriber, note: str | None = None) -> Remedy:
     """The development package of one library, or the missing name for pip's file."""
     version, folder = series(known(kit.version, f"the version of the toolkit in {kit.root}")), _folder(kit)
-    verify = prescriber.shell(f"ls {folder}/lib{name}.so")
+    verify = prescriber.shell(f"ls {shlex.quote(folder)}/lib{name}.so")
     if kit.found_by == "pip":
         number = "10" if name == "curand" else str(release(version)[0])  # libcurand.so.10 in CUDA 11 to 13
         link = f"ln -s lib{name}.so.{number} {shlex.quote(folder)}/lib{name}.so"
@@ -71,8 +71,9 @@ def _install(kit: Toolkit, name: str, prescriber: Prescriber, note: str | None =
 
 
 def _name_folder(folder: str, name: str, prescriber: Prescriber) -> Remedy:
-    command = prescriber.set("LIBRARY_PATH", f"{folder}:$LIBRARY_PATH")
-    return Remedy(order="Name the folder for the linker", commands=(command,), verify=f"ls {folder}/lib{name}.so")
+    command = prescriber.set("LIBRARY_PATH", f"{shlex.quote(folder)}:$LIBRARY_PATH")
+    verify = prescriber.shell(f"ls {shlex.quote(folder)}/lib{name}.so")
+    return Remedy(order="Name the folder for the linker", commands=(command,), verify=verify)
 
 
 @check(

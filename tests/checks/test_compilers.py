@@ -147,6 +147,11 @@ def test_ninja_cannot_be_run(ninja: Ninja, word: str, command: str) -> None:
     assert commands(finding) == (command,)
 
 
+def test_a_folder_with_a_blank_is_quoted() -> None:
+    finding = found(family.ninja_runs, h.compilers(ninja=Ninja(in_environment="/home/u/my env;x/bin/ninja")))
+    assert commands(finding) == ("export PATH='/home/u/my env;x/bin':$PATH",)
+
+
 def test_ninja_on_windows() -> None:
     ninja = Ninja(in_environment="C:\\env\\Scripts\\ninja.exe")
     finding = found(family.ninja_runs, h.compilers(ninja=ninja), h.host(system="windows"))

@@ -222,6 +222,15 @@ def test_headers_of_pip_serve_through_cpath() -> None:
     assert verdict(family.math_headers, elsewhere).status is Status.UNKNOWN
 
 
+def test_a_folder_with_a_blank_is_quoted_for_the_shell() -> None:
+    conda = h.toolkit(root="/opt/my conda", found_by="conda", lib_dir="lib")
+    finding = found(family.curand_linked, h.toolkits(conda), h.torch(version="1.13.1"))
+    assert commands(finding) == ("export LIBRARY_PATH='/opt/my conda/lib':$LIBRARY_PATH",)
+    donor = h.toolkit(root="/home/u/my env/nvidia/cu13", found_by="pip", nvcc=None)
+    headers = found(family.math_headers, h.toolkits(h.toolkit(headers=()), donor))
+    assert commands(headers) == ("export CPATH='/home/u/my env/nvidia/cu13/include':$CPATH",)
+
+
 def test_curands_header_alone() -> None:
     without = tuple(name for name in HEADERS if name != "curand_kernel.h")
     assert "libcurand-dev-13-0" in commands(found(family.curand_header, h.toolkits(h.toolkit(headers=without))))[0]

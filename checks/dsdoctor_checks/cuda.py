@@ -242,7 +242,7 @@ def toolkit_whole(
         return
     real = whole(toolkits, kit)
     where = f"; the toolkit is {real.root}" if real is not None else ""
-    other = real or better(toolkits, cuda)
+    other = better(toolkits, cuda) or real
     ask = prescriber.shell(f"{kit.nvcc} --dryrun -E -x cu /dev/null 2>&1 | grep TOP=")
     yield Finding(
         message=f"torch takes {kit.root} for the toolkit (by {toolkits.chosen_by}), which has bin/nvcc but not {BASE_HEADER}{where}",

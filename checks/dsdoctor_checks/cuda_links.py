@@ -160,26 +160,20 @@ def cpu_ops_linked(
 ) -> Iterator[Finding]:  # fmt: skip
     """Before 0.19.8 the builders of the CPU optimizers ran nvcc and linked -lcurand as soon as torch saw a GPU."""
     cuda = need_cuda(torch, gpus, purpose)
-    row = table("nvcc")["cpu_ops"]
     if not _cpu_ops_need_cuda(deepspeed):
         not_applicable(f"DeepSpeed {deepspeed.version} builds CPU Adam without CUDA, or it is compiled in")
+    row = table("nvcc")["cpu_ops"]
+    note = f"or update DeepSpeed to {row['cuda_before']}, whose CPU ops need no CUDA"
     lacking = _no_nvcc(toolkits)
+    remedy = provide(toolkits, cuda, prescriber, note) if lacking else None
     if lacking is None:
-        cause, said, remedy = (
-            "libcurand-link-failure",
-            *_no_curand(_need_linker(toolkits, host), deepspeed, environment, prescriber),
-        )
-    else:
-        (cause, said), remedy = (
-            lacking,
-            provide(toolkits, cuda, prescriber, f"or update DeepSpeed to {row['cuda_before']}"),
-        )
-    if said:
-        yield Finding(
-            message=f"DeepSpeed {deepspeed.version} builds {', '.join(row['ops'])} with nvcc and -lcurand when torch sees a GPU: {said}",
-            cause=cause,
-            remedy=remedy,
-        )
+        kit = _need_linker(toolkits, host)
+        lacking = _no_curand(kit, deepspeed, environment)
+        remedy = _let_curand_be_found(kit, prescriber, note)
+    if lacking is not None:
+        cause, said = lacking
+        message = f"DeepSpeed {deepspeed.version} builds {', '.join(row['ops'])} with nvcc and -lcurand when torch sees a GPU: {said}"
+        yield Finding(message=message, cause=cause, remedy=remedy)
 
 
 def _no_nvcc(toolkits: Toolkits) -> tuple[str, str] | None:
@@ -194,27 +188,21 @@ def _no_nvcc(toolkits: Toolkits) -> tuple[str, str] | None:
     return None
 
 
-def _no_curand(
-    kit: Toolkit, deepspeed: DeepSpeed, environment: Environment | None, prescriber: Prescriber
-) -> tuple[str, Remedy | None]:
-    """What is wrong with libcurand for the CPU ops, "" for nothing, and what to do."""
-    row, path = table("nvcc")["cpu_ops"], kit.libraries.get("curand")
+def _no_curand(kit: Toolkit, deepspeed: DeepSpeed, environment: Environment | None) -> tuple[str, str] | None:
+    """Cause and words when the link step of the CPU ops does not find libcurand."""
+    path, bounds = kit.libraries.get("curand"), table("nvcc")["cpu_ops"]["no_folder"]
     if path is None:
-        note = f"or update DeepSpeed to {row['cuda_before']}, whose CPU ops need no CUDA"
-        return f"no libcurand.so in {_folder(kit)} nor in the linker's own folders", _install(
-            kit, "curand", prescriber, note
-        )
+        return "libcurand-link-failure", f"no libcurand.so in {_folder(kit)} nor in the linker's own folders"
     folder = path.rpartition("/")[0]
-    blind = not before(deepspeed.version, row["no_folder"]["from"]) and before(
-        deepspeed.version, row["no_folder"]["before"]
-    )
-    if (
-        blind
-        and path.startswith(f"{kit.root.rstrip('/')}/")
-        and kit.root not in ("/", "/usr")
-        and folder not in _listed(environment)
-    ):
-        return f"it names no folder for the linker, and libcurand.so is in {folder}", _name_folder(
-            folder, "curand", prescriber
-        )
-    return "", None
+    blind = not before(deepspeed.version, bounds["from"]) and before(deepspeed.version, bounds["before"])
+    inside = path.startswith(f"{kit.root.rstrip('/')}/") and kit.root not in ("/", "/usr")
+    if blind and inside and folder not in _listed(environment):
+        return "libcurand-link-failure", f"it names no folder for the linker, and libcurand.so is in {folder}"
+    return None
+
+
+def _let_curand_be_found(kit: Toolkit, prescriber: Prescriber, note: str) -> Remedy:
+    path = kit.libraries.get("curand")
+    if path is None:
+        return _install(kit, "curand", prescriber, note)
+    return _name_folder(path.rpartition("/")[0], "curand", prescriber)

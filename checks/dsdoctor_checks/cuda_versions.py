@@ -81,20 +81,23 @@ def same_minor(
         return
     jit = deepspeed is not None and before(deepspeed.version, table("nvcc")["mismatch"]["jit_compares_before"])
     asked = bool(environment is not None and wanted_ops(environment)) or (purpose and purpose.name == "builder")
+    yield Finding(
+        message=f"nvcc in {kit.root} is {version}, torch {torch.version} was built for CUDA {cuda}; {_refuses(deepspeed, jit)}"
+        + (" (DS_SKIP_CUDA_CHECK=1 is set)" if toolkits.skip_check else ""),
+        cause="torch-cuda-vs-nvcc-minor",
+        severity=Severity.WARNING if (jit or asked) and not toolkits.skip_check else None,
+        remedy=_other_minor(toolkits, cuda, prescriber),
+    )
+
+
+def _refuses(deepspeed: DeepSpeed | None, jit: bool) -> str:
     who = f"DeepSpeed {deepspeed.version}" if deepspeed is not None else "DeepSpeed"
     when = (
         "when it builds an op"
         if jit
         else "when ops are compiled at install time (DS_BUILD_*); builds at first use go on"
     )
-    yield Finding(
-        message=f"nvcc in {kit.root} is {version}, torch {torch.version} was built for CUDA {cuda}; {who} does not list"
-        f" them as interchangeable, and refuses them {when}"
-        + (": DS_SKIP_CUDA_CHECK=1 is set" if toolkits.skip_check else ""),
-        cause="torch-cuda-vs-nvcc-minor",
-        severity=Severity.WARNING if (jit or asked) and not toolkits.skip_check else None,
-        remedy=_other_minor(toolkits, cuda, prescriber),
-    )
+    return f"{who} does not list them as interchangeable, and refuses them {when}"
 
 
 def _other_minor(toolkits: Toolkits, cuda: str, prescriber: Prescriber) -> Remedy:

@@ -89,14 +89,9 @@ def _standard(torch: Torch | None) -> dict[str, str | int] | None:
     guards=["cuda-build"],
 )
 def gcc_accepted(
-    compilers: Compilers,
-    toolkits: Toolkits,
-    torch: Torch,
-    gpus: Gpus | None,
-    purpose: Purpose | None,
-    environment: Environment | None,
-    prescriber: Prescriber,
-) -> Iterator[Finding]:
+    compilers: Compilers, toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None,
+    environment: Environment | None, prescriber: Prescriber,
+) -> Iterator[Finding]:  # fmt: skip
     """nvcc hands host code to gcc or clang, and stops with "unsupported GNU version" when that is newer than it knows."""
     need_cuda(torch, gpus, purpose)
     kit = need_nvcc(toolkits)

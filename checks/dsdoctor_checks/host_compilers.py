@@ -138,7 +138,10 @@ def host_compiler_there(
     compilers: Compilers, toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None,
     prescriber: Prescriber,
 ) -> Iterator[Finding]:  # fmt: skip
-    """nvcc takes gcc from PATH for the host's half of an op. torch names another only when CC is set: CXX does not count."""
+    """nvcc takes gcc from PATH for the host's half of an op. torch names another only when CC is set: CXX does not count.
+
+    Without it nvcc ends with "Failed to preprocess host compiler properties".
+    """
     need_cuda(torch, gpus, purpose)
     need_nvcc(toolkits)
     cxx, host = compilers.cxx, known(compilers.nvcc_host, "nvcc's host compiler")
@@ -188,7 +191,7 @@ def _host_compiler(host: Compiler, cxx: Compiler | None, kit: Toolkit | None, pr
 def gcc_new_enough(
     compilers: Compilers, torch: Torch, toolkits: Toolkits | None, prescriber: Prescriber
 ) -> Iterator[Finding]:
-    """torch 2.1 and newer need C++17, torch 2.12 and newer C++20. Old distributions and clusters have an older gcc."""
+    """torch 2.1 and newer need C++17, torch 2.12 and newer are built as C++20. Old distributions and clusters have an older gcc."""
     cxx = known(compilers.cxx, "the C++ compiler")
     if cxx.path is None or cxx.family != "gcc":
         not_applicable("the C++ compiler is not gcc")

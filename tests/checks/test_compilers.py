@@ -108,7 +108,12 @@ def test_nvccs_limit_cannot_be_judged(sections: tuple[Fact, ...], status: Status
 
 @pytest.mark.parametrize(
     ("torch", "gcc", "severity"),
-    [("2.11.0", "7.5.0", Severity.ERROR), ("2.12.0", "9.4.0", Severity.ERROR), ("2.12.0", "10.2.1", Severity.WARNING)],
+    [
+        ("2.11.0", "7.5.0", Severity.ERROR),
+        ("2.12.0", "9.4.0", Severity.ERROR),
+        ("2.12.0", "10.2.1", Severity.WARNING),
+        ("2.14.0", "10.2.1", Severity.ERROR),
+    ],
 )
 def test_an_old_gcc(torch: str, gcc: str, severity: Severity) -> None:
     judged = verdict(family.gcc_new_enough, h.healthy(h.torch(version=torch), h.compilers(cxx=h.compiler(version=gcc))))

@@ -132,12 +132,12 @@ def _misread(deepspeed: str, nvcc: str, torch: Torch, prescriber: Prescriber) ->
     severity=Severity.WARNING,
 )
 def compiler_standard(
-    compilers: Compilers, torch: Torch, deepspeed: DeepSpeed, host: Host | None, prescriber: Prescriber
+    compilers: Compilers | None, torch: Torch, deepspeed: DeepSpeed, host: Host | None, prescriber: Prescriber
 ) -> Iterator[Finding]:
     """The standard in DeepSpeed's flags comes after torch's and wins. torch 2.14's headers stop below C++20."""
     if host is not None and host.system == "windows":
         not_applicable("on Windows DeepSpeed names no standard, and torch's holds")
-    if known(compilers.cxx, "the C++ compiler").path is None:
+    if compilers is not None and known(compilers.cxx, "the C++ compiler").path is None:
         not_applicable("there is no C++ compiler; see CXX001")
     row = needed(torch)
     if row is None:

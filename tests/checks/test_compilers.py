@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from dsdoctor_checks import compilers as family
 
 from dsdoctor import healthy as h
-from dsdoctor.facts import Compilers, Fact, Ninja, StandardLibrary
+from dsdoctor.facts import Compilers, Fact, Ninja, StandardLibrary, Unavailable
 from dsdoctor.model import Check, Finding, Severity, Status
 from dsdoctor.registry import checks_of
 from dsdoctor.testing import verdict
@@ -197,6 +198,13 @@ def test_a_cxx_standard_below_torchs() -> None:
     for torch, deepspeed in (("2.14.0", "0.19.5"), ("2.13.0", "0.19.4"), ("2.1.2", "0.9.3")):
         machine = h.healthy(h.torch(version=torch), h.deepspeed(version=deepspeed))
         assert verdict(family.compiler_standard, machine).status is Status.PASSED
+
+
+def test_two_releases_in_a_pasted_report_are_enough_to_compare_standards() -> None:
+    pasted = Unavailable(kind="not-asked", detail="a pasted ds_report does not say")
+    machine = h.healthy(h.torch(version="2.14.0"), h.deepspeed(version="0.19.4"))
+    judged = verdict(family.compiler_standard, msgspec.structs.replace(machine, compilers=pasted))
+    assert judged.status is Status.FAILED
 
 
 ABSENT = h.compiler(command="gcc", path=None, selected_by="PATH", family="unknown", version=None)

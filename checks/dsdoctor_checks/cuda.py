@@ -74,7 +74,7 @@ def toolkit_found(
 def _why_none(environment: Environment | None, prescriber: Prescriber) -> str:
     """torch reads ``CUDA_HOME or CUDA_PATH`` and goes on only when that is None: "" of CUDA_PATH ends its search.
 
-    Source: _find_cuda_home of torch 2.13.0, of a 2.8 development version and of 1.2, read 2026-11-30: the same line.
+    Source: _find_cuda_home of torch 2.13.0, of pytorch commit 0011ec5c and of an early 1.x, read 2026-11-30: the same line.
     """
     given = environment.variables if environment is not None else {}
     if given.get("CUDA_PATH") == "" and not given.get("CUDA_HOME"):

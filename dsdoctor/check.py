@@ -48,11 +48,13 @@ def check(
     causes: Sequence[str],
     severity: Severity = Severity.ERROR,
     guards: Sequence[str] = (),
+    refuted_by: Sequence[str] = (),
 ) -> Callable[[CheckFunction], Check]:
     """Make a Check of a function.
 
     ``title`` states the healthy state as a sentence. ``causes`` are all slugs that its findings may name. ``guards``
-    are the abilities (see dsdoctor_checks/capabilities.py) that an ERROR finding takes away. Parameters are injected
+    are the abilities (see dsdoctor_checks/capabilities.py) that an ERROR finding takes away. ``refuted_by`` names trials
+    (probes/trials.py): the check predicts from files that they fail, so when all of them worked it passes. Parameters are injected
     by type: a fact section, ``Section | None`` for one that may be missing, or ``Prescriber`` for commands.
     Raises TypeError or ValueError for a declaration that cannot work.
     """
@@ -75,6 +77,7 @@ def check(
             run=function,
             needs=needs,
             optional=optional,
+            refuted_by=tuple(refuted_by),
         )
 
     return decorate

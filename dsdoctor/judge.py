@@ -67,6 +67,8 @@ def judge_one(
         return verdict(Status.CRASHED, reason=f"{check.code} names undeclared causes: {', '.join(sorted(undeclared))}")
     if not findings:
         return verdict(Status.PASSED)
+    if check.refuted_by and snapshot.trials and all(snapshot.trials.ok(name) for name in check.refuted_by):
+        return verdict(Status.PASSED, proof=Proof.PROBED, reason=f"tried, and it works: {', '.join(check.refuted_by)}")
     if severity is not None:  # the user's word goes over a finding's own
         findings = tuple(msgspec.structs.replace(f, severity=None) for f in findings)
     worst = max((f.severity or wanted for f in findings), key=lambda s: s.rank)

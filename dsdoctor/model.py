@@ -89,6 +89,7 @@ class Check(_Value, frozen=True, kw_only=True):
     run: Callable[..., Any]
     needs: dict[str, Any]  # parameter -> type (a Fact, or Prescriber)
     optional: frozenset[str] = frozenset()  # parameters that may be None
+    refuted_by: tuple[str, ...] = ()  # trials: when all of them worked, what the check expects did not happen
 
 
 class Verdict(_Value, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ Those of nvcc's host compiler are in host_compilers.py; they belong to this fami
 
 import ntpath
 import posixpath
+import shlex
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -21,11 +22,12 @@ from dsdoctor.api import (
     known,
     not_applicable,
 )
-from dsdoctor_checks.host_compilers import gcc_accepted, gcc_new_enough, usual_compiler
+from dsdoctor_checks.cuda_standards import compiler_standard
+from dsdoctor_checks.host_compilers import gcc_accepted, gcc_new_enough, host_compiler_there, usual_compiler
 from dsdoctor_checks.rows import run_python
 from dsdoctor_checks.versions import before
 
-__all__ = ["gcc_accepted", "gcc_new_enough", "usual_compiler"]
+__all__ = ["compiler_standard", "gcc_accepted", "gcc_new_enough", "host_compiler_there", "usual_compiler"]
 _BUILDS = ("cpp-build", "cuda-build")
 _BUILD_TOOLS = (
     "winget install Microsoft.VisualStudio.2022.BuildTools --override"
@@ -93,14 +95,16 @@ def _ninja_remedy(ninja: Ninja, prescriber: Prescriber) -> Remedy:
     if prescriber.windows:
         command = prescriber.set("PATH", f"{folder};%PATH%")
     elif prescriber.notebook:
-        command = f"import os; os.environ['PATH'] = '{folder}:' + os.environ['PATH']"
+        command = f"import os; os.environ['PATH'] = {folder + ':'!r} + os.environ['PATH']"
     else:
-        command = prescriber.set("PATH", f"{folder}:$PATH")
+        command = prescriber.set("PATH", f"{shlex.quote(folder)}:$PATH")
     note = "activating the environment does it too; for several nodes put the line into ~/.deepspeed_env"
     return Remedy(order="Put the environment's programs on PATH", commands=(command,), verify=verify, note=note)
 
 
-@check("CXX006", "The C library's headers are there", causes=["libc-headers-missing"], guards=_BUILDS)
+@check(
+    "CXX006", "The C library's headers are there", causes=["libc-headers-missing"], guards=_BUILDS, refuted_by=["cxx"]
+)
 def libc_headers(compilers: Compilers, host: Host | None, prescriber: Prescriber) -> Iterator[Finding]:
     """A compiler without stdio.h compiles nothing. Slim images have gcc and not the headers."""
     if host is not None and host.system != "linux":

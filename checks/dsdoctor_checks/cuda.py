@@ -1,6 +1,7 @@
-"""Checks of the CUDA toolkit: torch finds one, it has nvcc, and nvcc fits torch.
+"""Checks of the CUDA toolkit: torch finds one, it has nvcc, and it is clear which one is meant.
 
-Those of what lies in the toolkit are in cuda_files.py, those of other versions in cuda_versions.py; they belong to this family too.
+Those of versions are in cuda_versions.py and cuda_standards.py, those of what lies in the toolkit in cuda_files.py and
+cuda_links.py; they belong to this family too.
 """
 
 import posixpath
@@ -20,14 +21,16 @@ from dsdoctor.api import (
     Toolkits,
     Torch,
     check,
-    known,
     not_applicable,
 )
-from dsdoctor_checks.cuda_files import curand_header, gpu_known_to_nvcc, libraries_linked, math_headers
+from dsdoctor_checks.cuda_files import arch_list_known_to_nvcc, curand_header, gpu_known_to_nvcc, math_headers
+from dsdoctor_checks.cuda_links import cpu_ops_linked, cudart_linked, curand_linked
+from dsdoctor_checks.cuda_standards import nvcc_standard
 from dsdoctor_checks.cuda_toolkit import (
+    BASE_HEADER,
     better,
     choose,
-    major,
+    lone_nvcc,
     malformed,
     need_choice,
     need_cuda,
@@ -35,12 +38,14 @@ from dsdoctor_checks.cuda_toolkit import (
     provide,
     several,
     verify,
+    whole,
 )
-from dsdoctor_checks.cuda_versions import distro_nvcc, library_path, nvcc_standard
+from dsdoctor_checks.cuda_versions import distro_nvcc, library_path, same_major, same_minor, skip_check_enough
 from dsdoctor_checks.versions import series
 
 __all__ = [
-    "curand_header", "distro_nvcc", "gpu_known_to_nvcc", "libraries_linked", "library_path", "math_headers", "nvcc_standard",
+    "arch_list_known_to_nvcc", "cpu_ops_linked", "cudart_linked", "curand_header", "curand_linked", "distro_nvcc",
+    "gpu_known_to_nvcc", "library_path", "math_headers", "nvcc_standard", "same_major", "same_minor", "skip_check_enough",
 ]  # fmt: skip
 
 
@@ -59,17 +64,26 @@ def toolkit_found(
         return
     if toolkits.found and all(kit.from_text for kit in toolkits.found):
         need_choice(toolkits)
-    empty = [n for n in ("CUDA_HOME", "CUDA_PATH") if environment is not None and environment.variables.get(n) == ""]
-    why = (
-        f"{empty[0]} is set to nothing, which torch takes as its answer"
-        if empty
-        else "CUDA_HOME and CUDA_PATH are not set, nvcc is not on PATH and /usr/local/cuda does not exist"
-    )
     yield Finding(
-        message=f"torch {torch.version} (CUDA {cuda}) finds no CUDA toolkit: {why}",
+        message=f"torch {torch.version} (CUDA {cuda}) finds no CUDA toolkit: {_why_none(environment, prescriber)}",
         cause="cuda-home-missing",
         remedy=provide(toolkits, cuda, prescriber),
     )
+
+
+def _why_none(environment: Environment | None, prescriber: Prescriber) -> str:
+    """torch reads ``CUDA_HOME or CUDA_PATH`` and goes on only when that is None: "" of CUDA_PATH ends its search.
+
+    Source: _find_cuda_home of torch 2.13.0, of pytorch commit 0011ec5c and of an early 1.x, read 2026-11-30: the same line.
+    """
+    given = environment.variables if environment is not None else {}
+    if given.get("CUDA_PATH") == "" and not given.get("CUDA_HOME"):
+        return "CUDA_PATH is set to nothing, which ends torch's search"
+    unset = "CUDA_HOME and CUDA_PATH are not set"
+    if given.get("CUDA_HOME") == "":
+        unset = "CUDA_HOME is empty, which counts as not set, CUDA_PATH is not set"
+    usual = "NVIDIA's folder in Program Files" if prescriber.windows else "/usr/local/cuda"
+    return f"{unset}, nvcc is not on PATH and {usual} does not exist"
 
 
 @check(
@@ -161,81 +175,6 @@ def _runtime_only(kit: Toolkit, host: Host | None) -> bool:
 
 
 @check(
-    "CUDA004",
-    "nvcc and torch agree on the CUDA major version",
-    causes=["torch-cuda-vs-nvcc-major"],
-    guards=["cuda-build"],
-)
-def same_major(
-    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, prescriber: Prescriber
-) -> Iterator[Finding]:
-    """Ops are compiled with nvcc and linked to torch's CUDA runtime. Two major versions do not go together."""
-    cuda = need_cuda(torch, gpus, purpose)
-    kit = need_nvcc(toolkits)
-    version = known(kit.version, f"the version of the toolkit in {kit.root}")
-    if major(version) == major(cuda):
-        return
-    note = f"or install a torch for CUDA {major(version)} instead"
-    yield Finding(
-        message=f"nvcc in {kit.root} is {version}, torch {torch.version} was built for CUDA {cuda}",
-        cause="torch-cuda-vs-nvcc-major",
-        evidence=(Evidence(where=f"{kit.nvcc or kit.root} --version", text=version),),
-        remedy=provide(toolkits, cuda, prescriber, note),
-    )
-
-
-@check(
-    "CUDA005",
-    "nvcc and torch agree on the CUDA minor version",
-    causes=["torch-cuda-vs-nvcc-minor"],
-    severity=Severity.WARNING,
-)
-def same_minor(
-    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, prescriber: Prescriber
-) -> Iterator[Finding]:
-    """CUDA promises that minor versions go together. Setup-time builds of DeepSpeed may still refuse them."""
-    cuda = need_cuda(torch, gpus, purpose)
-    kit = need_nvcc(toolkits)
-    version = known(kit.version, f"the version of the toolkit in {kit.root}")
-    if major(version) != major(cuda):
-        not_applicable("the major versions differ; see CUDA004")
-    if series(version) != series(cuda):
-        note = "only needed when a build fails; DS_SKIP_CUDA_CHECK=1 lets a setup-time build go on"
-        yield Finding(
-            message=f"nvcc in {kit.root} is {version}, torch {torch.version} was built for CUDA {cuda}",
-            cause="torch-cuda-vs-nvcc-minor",
-            remedy=provide(toolkits, cuda, prescriber, note),
-        )
-
-
-@check(
-    "CUDA006",
-    "DS_SKIP_CUDA_CHECK does not hide another major version",
-    causes=["skip-cuda-check-not-enough"],
-    severity=Severity.WARNING,
-)
-def skip_check_enough(
-    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, prescriber: Prescriber
-) -> Iterator[Finding]:
-    """The variable turns off DeepSpeed's comparison. torch compares too, and refuses another major version."""
-    cuda = need_cuda(torch, gpus, purpose)
-    if not toolkits.skip_check:
-        not_applicable("DS_SKIP_CUDA_CHECK is not set to 1")
-    kit = need_nvcc(toolkits)
-    version = known(kit.version, f"the version of the toolkit in {kit.root}")
-    if major(version) != major(cuda):
-        yield Finding(
-            message=f"DS_SKIP_CUDA_CHECK is 1, but nvcc is {version} and torch was built for CUDA {cuda}",
-            cause="skip-cuda-check-not-enough",
-            remedy=Remedy(
-                order="Take the variable away and match the toolkit to torch",
-                commands=(prescriber.unset("DS_SKIP_CUDA_CHECK"),),
-                verify=verify(prescriber),
-            ),
-        )
-
-
-@check(
     "CUDA007",
     "It is clear which CUDA toolkit is used",
     causes=["multiple-cuda-versions"],
@@ -289,4 +228,27 @@ def nvcc_of_home(
             commands=(prescriber.set("CUDA_HOME", root),),
             verify=verify(prescriber),
         ),
+    )
+
+
+@check("CUDA016", "torch picks a whole toolkit", causes=["nvcc-is-no-toolkit"], guards=["cuda-build"])
+def toolkit_whole(
+    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, prescriber: Prescriber
+) -> Iterator[Finding]:
+    """Without CUDA_HOME torch takes the folder above that of the nvcc on PATH, also when that nvcc is a link or a script."""
+    cuda = need_cuda(torch, gpus, purpose)
+    kit = need_nvcc(toolkits)
+    if not lone_nvcc(toolkits, kit):
+        return
+    real = whole(toolkits, kit)
+    where = f"; the toolkit is {real.root}" if real is not None else ""
+    other = better(toolkits, cuda) or real
+    ask = prescriber.shell(f"{kit.nvcc} --dryrun -E -x cu /dev/null 2>&1 | grep TOP=")
+    yield Finding(
+        message=f"torch takes {kit.root} for the toolkit (by {toolkits.chosen_by}), which has bin/nvcc but not {BASE_HEADER}{where}",
+        cause="nvcc-is-no-toolkit",
+        evidence=(Evidence(where=toolkits.chosen_by or "torch's choice", text=kit.nvcc or kit.root),),
+        remedy=choose(other, prescriber)
+        if other is not None
+        else Remedy(order="Set CUDA_HOME to the toolkit that this nvcc names as TOP", commands=(ask,), safety="manual"),
     )

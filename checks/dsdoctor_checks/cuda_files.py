@@ -1,6 +1,8 @@
 """Checks of what lies in the chosen CUDA toolkit: headers, libraries, and the GPUs that its nvcc has code for."""
 
 import os
+import re
+import shlex
 from collections.abc import Iterator, Sequence
 
 from dsdoctor.api import (
@@ -8,7 +10,6 @@ from dsdoctor.api import (
     Finding,
     Gpu,
     Gpus,
-    Host,
     Prescriber,
     Purpose,
     Remedy,
@@ -21,12 +22,14 @@ from dsdoctor.api import (
     not_applicable,
     unknown,
 )
-from dsdoctor_checks.cuda_toolkit import need_cuda, need_files, provide
+from dsdoctor_checks.cuda_toolkit import need_cuda, need_files, need_nvcc, provide
 from dsdoctor_checks.tables import table
 from dsdoctor_checks.versions import before, release, series
 
 _MATH = ("cuda_runtime_api.h", "cublas_v2.h", "cusparse.h", "cusolverDn.h")
 _INCLUDE_PATHS = ("CPATH", "CPLUS_INCLUDE_PATH")
+_ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
+_ENTRY = re.compile(r"(\d+\.\d)[af]?(?:\+PTX)?$")
 
 
 def _missing(kit: Toolkit, toolkits: Toolkits, environment: Environment | None, wanted: Sequence[str]) -> list[str]:
@@ -46,13 +49,15 @@ def _headers_remedy(
     kit: Toolkit, toolkits: Toolkits, missing: Sequence[str], package: str, prescriber: Prescriber
 ) -> Remedy:
     """The include folder of pip's NVIDIA packages when it has them, else the development packages."""
-    verify = prescriber.shell(f"ls {kit.root}/include/{missing[0]}")
+    verify = prescriber.shell(f"ls {shlex.quote(kit.root)}/include/{missing[0]}")
     donor = next((k for k in toolkits.found if k.root != kit.root and set(missing) <= set(k.headers)), None)
     if donor is not None and (donor.version is None or series(donor.version) == series(kit.version or "")):
         folder = f"{donor.root}/include"
-        command = prescriber.set("CPATH", f"{folder}:$CPATH")
+        command = prescriber.set("CPATH", f"{shlex.quote(folder)}:$CPATH")
         return Remedy(
-            order=f"Name {folder} for the compiler: the headers are there", commands=(command,), verify=f"ls {folder}"
+            order=f"Name {folder} for the compiler: the headers are there",
+            commands=(command,),
+            verify=prescriber.shell(f"ls {shlex.quote(folder)}"),
         )
     version = series(known(kit.version, f"the version of the toolkit in {kit.root}"))
     conda = prescriber.conda(package, f"cuda-version={version}") if kit.found_by == "conda" else None
@@ -76,6 +81,7 @@ def _headers_remedy(
     "The toolkit has the headers that torch's headers include",
     causes=["cuda-math-headers-missing"],
     guards=["cuda-build"],
+    refuted_by=["cuda-headers"],
 )
 def math_headers(
     toolkits: Toolkits,
@@ -97,7 +103,13 @@ def math_headers(
         )
 
 
-@check("CUDA010", "The toolkit has cuRAND's headers", causes=["curand-header-missing"], severity=Severity.WARNING)
+@check(
+    "CUDA010",
+    "The toolkit has cuRAND's headers",
+    causes=["curand-header-missing"],
+    severity=Severity.WARNING,
+    refuted_by=["curand-headers"],
+)
 def curand_header(
     toolkits: Toolkits,
     torch: Torch,
@@ -120,71 +132,30 @@ def curand_header(
         )
 
 
+def _with_architectures(toolkits: Toolkits) -> Toolkit:
+    """The chosen toolkit, whose nvcc listed what it compiles for."""
+    kit = need_nvcc(toolkits)
+    if kit.from_text:
+        unknown("pasted text does not show the files of the toolkit")
+    if not kit.architectures:
+        unknown(f"nvcc in {kit.root} did not list its architectures")
+    return kit
+
+
 @check(
-    "CUDA011",
-    "The linker finds the toolkit's cudart and curand",
-    causes=["libcurand-link-failure", "conda-lib-not-lib64"],
-    severity=Severity.WARNING,
+    "CUDA012", "nvcc has code for the GPUs", causes=["unsupported-gpu-arch"], guards=["cuda-build"], refuted_by=["nvcc"]
 )
-def libraries_linked(
-    toolkits: Toolkits,
-    torch: Torch,
-    gpus: Gpus | None,
-    purpose: Purpose | None,
-    host: Host | None,
-    environment: Environment | None,
-    prescriber: Prescriber,
-) -> Iterator[Finding]:
-    """Every CUDA op is linked with -lcudart, six with -lcurand. The linker needs the file without a version number."""
-    need_cuda(torch, gpus, purpose)
-    kit = need_files(toolkits)
-    if host is not None and host.system == "windows":
-        not_applicable("on Windows torch names the library folder itself")
-    lost = [f"lib{name}.so" for name in ("cudart", "curand") if name not in kit.libraries]
-    folder = f"{kit.root.rstrip('/')}/{kit.lib_dir or 'lib64'}"
-    listed = environment.get("LIBRARY_PATH").split(":") if environment is not None else []
-    if lost:
-        yield _unlinked(f"{' and '.join(lost)} not found in {folder}", kit, folder, prescriber)
-    elif kit.lib_dir == "lib" and kit.found_by == "conda" and folder not in [f.rstrip("/") for f in listed]:
-        yield Finding(
-            message=f"the libraries lie in {folder}, DeepSpeed's link line looks into {kit.root}/lib64",
-            cause="conda-lib-not-lib64",
-            remedy=_name_folder(folder, prescriber),
-        )
-
-
-def _name_folder(folder: str, prescriber: Prescriber) -> Remedy:
-    command = prescriber.set("LIBRARY_PATH", f"{folder}:$LIBRARY_PATH")
-    return Remedy(order="Name the folder for the linker", commands=(command,), verify=f"ls {folder}/libcudart.so")
-
-
-def _unlinked(said: str, kit: Toolkit, folder: str, prescriber: Prescriber) -> Finding:
-    version = series(known(kit.version, f"the version of the toolkit in {kit.root}")).replace(".", "-")
-    apt = prescriber.host is not None and prescriber.host.package_manager == "apt"
-    packages = prescriber.system(f"cuda-cudart-dev-{version}", f"libcurand-dev-{version}") if apt else ()
-    return Finding(
-        message=f"{said}: the link step of CUDA ops fails",
-        cause="libcurand-link-failure",
-        remedy=Remedy(
-            order="Install the toolkit's development files and name their folder for the linker",
-            commands=(*packages, prescriber.set("LIBRARY_PATH", f"{folder}:$LIBRARY_PATH")),
-            safety="careful",
-            verify=f"ls {folder}/libcudart.so {folder}/libcurand.so",
-        ),
-    )
-
-
-@check("CUDA012", "nvcc has code for the GPUs", causes=["unsupported-gpu-arch"], guards=["cuda-build"])
 def gpu_known_to_nvcc(
-    toolkits: Toolkits, torch: Torch, gpus: Gpus, purpose: Purpose | None, prescriber: Prescriber
-) -> Iterator[Finding]:
+    toolkits: Toolkits, torch: Torch, gpus: Gpus, purpose: Purpose | None, environment: Environment | None,
+    prescriber: Prescriber,
+) -> Iterator[Finding]:  # fmt: skip
     """DeepSpeed compiles for exactly the GPUs that are here. An older nvcc does not know them, a newer one dropped some."""
     cuda = need_cuda(torch, gpus, purpose)
     if not gpus.devices:
         not_applicable("no NVIDIA GPU was found")
-    kit = need_files(toolkits)
-    if not kit.architectures:
-        unknown(f"nvcc in {kit.root} did not list its architectures")
+    if environment is not None and environment.get(_ARCH_LIST).strip():
+        not_applicable(f"{_ARCH_LIST} names what is compiled for; see CUDA017")
+    kit = _with_architectures(toolkits)
     if any(gpu.compute_capability is None for gpu in gpus.devices):
         unknown("the compute capability of a GPU is not known")
     for gpu in {gpu.compute_capability: gpu for gpu in reversed(gpus.devices)}.values():
@@ -212,3 +183,47 @@ def _not_known(
         subject=f"GPU {gpu.index}",
         remedy=remedy,
     )
+
+
+@check(
+    "CUDA017",
+    "nvcc compiles for what TORCH_CUDA_ARCH_LIST names",
+    causes=["unsupported-gpu-arch"],
+    guards=["cuda-build"],
+    refuted_by=["nvcc"],
+)
+def arch_list_known_to_nvcc(
+    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, environment: Environment,
+    prescriber: Prescriber,
+) -> Iterator[Finding]:  # fmt: skip
+    """The entries go to nvcc one by one. It stops at the first that it does not know: "Unsupported gpu architecture"."""
+    need_cuda(torch, gpus, purpose)
+    value = environment.get(_ARCH_LIST).strip()
+    if not value:
+        not_applicable(f"{_ARCH_LIST} is not set")
+    entries = {entry: found.group(1) for entry in value.replace(" ", ";").split(";") if (found := _ENTRY.match(entry))}
+    if not entries:
+        not_applicable("no entry is a plain number; see OPS001")
+    kit = _with_architectures(toolkits)
+    strange = [entry for entry, capability in entries.items() if capability not in kit.architectures]
+    if strange:
+        yield Finding(
+            message=f"{_ARCH_LIST} is {value}; nvcc {kit.version} in {kit.root} does not compile for {', '.join(strange)},"
+            f" only for {', '.join(kit.architectures)}",
+            cause="unsupported-gpu-arch",
+            subject=_ARCH_LIST,
+            remedy=_other_list([entry for entry in entries if entry not in strange], gpus, kit, prescriber),
+        )
+
+
+def _other_list(kept: list[str], gpus: Gpus | None, kit: Toolkit, prescriber: Prescriber) -> Remedy:
+    """What is left of the list when it still names the GPUs; without it DeepSpeed asks the GPUs."""
+    here = {gpu.compute_capability for gpu in gpus.devices if gpu.compute_capability} if gpus is not None else set()
+    verify = prescriber.shell(f"{kit.nvcc} --list-gpu-code")
+    if here and not here <= {entry.removesuffix("+PTX") for entry in kept}:
+        order = "Take the variable away: DeepSpeed then compiles for the GPUs that are here"
+        return Remedy(order=order, commands=(prescriber.unset(_ARCH_LIST),), verify=verify)
+    if not kept:
+        return Remedy(order="Name architectures that this nvcc lists", safety="manual", verify=verify)
+    command = prescriber.set(_ARCH_LIST, ";".join(kept))
+    return Remedy(order="Name only what this nvcc compiles for", commands=(command,), verify=verify)

@@ -3,6 +3,8 @@
 from dsdoctor.api import Gpus, Prescriber, Purpose, Remedy, Toolkit, Toolkits, Torch, known, not_applicable, unknown
 from dsdoctor_checks.versions import release, series
 
+BASE_HEADER = "cuda_runtime_api.h"  # every toolkit that compiles an op has it
+_NO_TOOLKITS = ("/usr/local", "/opt")  # a toolkit is a folder in them
 _PACKAGE_MANAGERS = ("apt", "dnf", "yum", "zypper")  # NVIDIA has a repository for these
 
 
@@ -50,11 +52,28 @@ def need_nvcc(toolkits: Toolkits) -> Toolkit:
 
 
 def need_files(toolkits: Toolkits) -> Toolkit:
-    """The chosen toolkit, when its files were looked at."""
+    """The chosen toolkit, when its files were looked at and are there."""
     kit = need_nvcc(toolkits)
     if kit.from_text:
         unknown("pasted text does not show the files of the toolkit")
+    if lone_nvcc(toolkits, kit):
+        not_applicable(f"{kit.root} has an nvcc and nothing else of a toolkit; see CUDA016")
     return kit
+
+
+def lone_nvcc(toolkits: Toolkits, kit: Toolkit) -> bool:
+    """True when torch went by the place of an nvcc that is only a link or a script of a toolkit elsewhere."""
+    if kit.from_text or kit.nvcc is None or BASE_HEADER in kit.headers:
+        return False
+    return kit.root in _NO_TOOLKITS or (toolkits.chosen_by == "nvcc on PATH" and whole(toolkits, kit) is not None)
+
+
+def whole(toolkits: Toolkits, kit: Toolkit) -> Toolkit | None:
+    """The toolkit with headers that the nvcc of ``kit`` may belong to: it has the same release."""
+    others = (
+        k for k in toolkits.found if k.root != kit.root and k.nvcc and not k.nvcc_problem and BASE_HEADER in k.headers
+    )
+    return next((k for k in others if k.version and kit.version and series(k.version) == series(kit.version)), None)
 
 
 def major(version: str) -> int:
@@ -65,6 +84,7 @@ def major(version: str) -> int:
 def better(toolkits: Toolkits, cuda: str) -> Toolkit | None:
     """Another toolkit on this machine with an nvcc for ``cuda``: the same release, else the same major version."""
     others = [k for k in toolkits.found if k.root != toolkits.chosen and k.nvcc and not k.nvcc_problem and k.version]
+    others.sort(key=lambda k: BASE_HEADER not in k.headers and not k.from_text)
     same = [k for k in others if k.version and series(k.version) == series(cuda)]
     alike = [k for k in others if k.version and major(k.version) == major(cuda)]
     return next(iter(same + alike), None)

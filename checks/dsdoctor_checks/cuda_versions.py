@@ -1,9 +1,10 @@
-"""Checks of old nvcc and of CUDA libraries of another version that come before torch's own."""
+"""Checks of versions: nvcc's against torch's, the distribution's nvcc, and CUDA libraries that come before torch's own."""
 
 import re
 from collections.abc import Iterator
 
 from dsdoctor.api import (
+    DeepSpeed,
     Environment,
     Evidence,
     Finding,
@@ -18,13 +19,124 @@ from dsdoctor.api import (
     known,
     not_applicable,
 )
-from dsdoctor_checks.cuda_toolkit import major, need_cuda, need_nvcc, provide
+from dsdoctor_checks.cuda_toolkit import better, choose, major, need_cuda, need_nvcc, provide, verify
+from dsdoctor_checks.prebuild import wanted_ops
 from dsdoctor_checks.rows import run_python
 from dsdoctor_checks.tables import table
-from dsdoctor_checks.versions import before, series
+from dsdoctor_checks.versions import before, release, series
 
 DISTRO_NVCC = "/usr/bin/nvcc"
 _NAMED = re.compile(r"/cuda-(\d+\.\d+)(?:/|$)")
+
+
+@check(
+    "CUDA004",
+    "nvcc and torch agree on the CUDA major version",
+    causes=["torch-cuda-vs-nvcc-major"],
+    guards=["cuda-build"],
+)
+def same_major(
+    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, prescriber: Prescriber
+) -> Iterator[Finding]:
+    """Ops are compiled with nvcc and linked to torch's CUDA runtime. Two major versions do not go together."""
+    cuda = need_cuda(torch, gpus, purpose)
+    kit = need_nvcc(toolkits)
+    version = known(kit.version, f"the version of the toolkit in {kit.root}")
+    if major(version) == major(cuda):
+        return
+    note = f"or install a torch for CUDA {major(version)} instead"
+    yield Finding(
+        message=f"nvcc in {kit.root} is {version}, torch {torch.version} was built for CUDA {cuda}",
+        cause="torch-cuda-vs-nvcc-major",
+        evidence=(Evidence(where=f"{kit.nvcc or kit.root} --version", text=version),),
+        remedy=provide(toolkits, cuda, prescriber, note),
+    )
+
+
+def interchangeable(deepspeed: DeepSpeed | None, first: str, second: str) -> bool:
+    """True when DeepSpeed (the newest one known, if this one is not) lists both minor versions as going together."""
+    rows = table("nvcc")["interchangeable"]
+    row = next((r for r in rows if deepspeed is None or not before(deepspeed.version, r["since"])), None)
+    minors = row["minors"].get(str(major(first)), []) if row is not None and major(first) == major(second) else []
+    return release(first)[1] in minors and release(second)[1] in minors
+
+
+@check(
+    "CUDA005",
+    "DeepSpeed accepts nvcc's and torch's CUDA minor versions together",
+    causes=["torch-cuda-vs-nvcc-minor"],
+    severity=Severity.INFO,
+)
+def same_minor(
+    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, deepspeed: DeepSpeed | None,
+    environment: Environment | None, prescriber: Prescriber,
+) -> Iterator[Finding]:  # fmt: skip
+    """Minor versions of one CUDA go together. DeepSpeed has a list of them, and refuses the rest at install time."""
+    cuda = need_cuda(torch, gpus, purpose)
+    kit = need_nvcc(toolkits)
+    version = known(kit.version, f"the version of the toolkit in {kit.root}")
+    if major(version) != major(cuda):
+        not_applicable("the major versions differ; see CUDA004")
+    if series(version) == series(cuda) or interchangeable(deepspeed, version, cuda):
+        return
+    jit = deepspeed is not None and before(deepspeed.version, table("nvcc")["mismatch"]["jit_compares_before"])
+    asked = bool(environment is not None and wanted_ops(environment)) or (purpose and purpose.name == "builder")
+    yield Finding(
+        message=f"nvcc in {kit.root} is {version}, torch {torch.version} was built for CUDA {cuda}; {_refuses(deepspeed, jit)}"
+        + (" (DS_SKIP_CUDA_CHECK=1 is set)" if toolkits.skip_check else ""),
+        cause="torch-cuda-vs-nvcc-minor",
+        severity=Severity.WARNING if (jit or asked) and not toolkits.skip_check else None,
+        remedy=_other_minor(toolkits, cuda, prescriber),
+    )
+
+
+def _refuses(deepspeed: DeepSpeed | None, jit: bool) -> str:
+    who = f"DeepSpeed {deepspeed.version}" if deepspeed is not None else "DeepSpeed"
+    when = (
+        "when it builds an op"
+        if jit
+        else "when ops are compiled at install time (DS_BUILD_*); builds at first use go on"
+    )
+    return f"{who} does not list them as interchangeable, and refuses them {when}"
+
+
+def _other_minor(toolkits: Toolkits, cuda: str, prescriber: Prescriber) -> Remedy:
+    """The very release when it is here; else tell DeepSpeed to go on, which is enough between minor versions."""
+    other = better(toolkits, cuda)
+    if other is not None and series(other.version or "") == series(cuda):
+        return choose(other, prescriber)
+    return Remedy(
+        order="Tell DeepSpeed to accept the pair when it compiles at install time",
+        commands=(prescriber.set("DS_SKIP_CUDA_CHECK", "1"),),
+        note=f"not needed for ops that are built at first use; a CUDA {series(cuda)} toolkit would be the exact match",
+    )
+
+
+@check(
+    "CUDA006",
+    "DS_SKIP_CUDA_CHECK does not hide another major version",
+    causes=["skip-cuda-check-not-enough"],
+    severity=Severity.WARNING,
+)
+def skip_check_enough(
+    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, prescriber: Prescriber
+) -> Iterator[Finding]:
+    """The variable turns off DeepSpeed's comparison. torch compares too, and refuses another major version."""
+    cuda = need_cuda(torch, gpus, purpose)
+    if not toolkits.skip_check:
+        not_applicable("DS_SKIP_CUDA_CHECK is not set to 1")
+    kit = need_nvcc(toolkits)
+    version = known(kit.version, f"the version of the toolkit in {kit.root}")
+    if major(version) != major(cuda):
+        yield Finding(
+            message=f"DS_SKIP_CUDA_CHECK is 1, but nvcc is {version} and torch was built for CUDA {cuda}",
+            cause="skip-cuda-check-not-enough",
+            remedy=Remedy(
+                order="Take the variable away and match the toolkit to torch",
+                commands=(prescriber.unset("DS_SKIP_CUDA_CHECK"),),
+                verify=verify(prescriber),
+            ),
+        )
 
 
 @check(
@@ -34,48 +146,21 @@ _NAMED = re.compile(r"/cuda-(\d+\.\d+)(?:/|$)")
     severity=Severity.WARNING,
 )
 def distro_nvcc(
-    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, prescriber: Prescriber
-) -> Iterator[Finding]:
-    """The package nvidia-cuda-toolkit puts nvcc into /usr/bin. It is often years older than torch's CUDA."""
+    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, deepspeed: DeepSpeed | None,
+    prescriber: Prescriber,
+) -> Iterator[Finding]:  # fmt: skip
+    """The package nvidia-cuda-toolkit puts nvcc into /usr/bin. It is often a major version older than torch's CUDA."""
     cuda = need_cuda(torch, gpus, purpose)
     kit = need_nvcc(toolkits)
     if kit.nvcc != DISTRO_NVCC:
         not_applicable("nvcc is not the distribution's")
     version = known(kit.version, "the version of nvcc")
-    if before(series(version), series(cuda)):
+    if before(series(version), series(cuda)) and not interchangeable(deepspeed, version, cuda):
         yield Finding(
             message=f"{DISTRO_NVCC} of the distribution is {version}, torch {torch.version} was built for CUDA {cuda}",
             cause="distro-nvcc-ancient",
             remedy=provide(toolkits, cuda, prescriber, "the distribution's package is nvidia-cuda-toolkit"),
         )
-
-
-@check(
-    "CUDA014",
-    "nvcc knows the C++ standard of torch's headers",
-    causes=["nvcc-no-cxx17", "nvcc-no-cxx20"],
-    guards=["cuda-build"],
-)
-def nvcc_standard(
-    toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None, prescriber: Prescriber
-) -> Iterator[Finding]:
-    """torch 2.1 and newer need C++17, torch 2.12 and newer C++20. DeepSpeed asks nvcc for C++20 from CUDA 12.5 on."""
-    cuda = need_cuda(torch, gpus, purpose)
-    kit = need_nvcc(toolkits)
-    version = known(kit.version, f"the version of the toolkit in {kit.root}")
-    row = next((r for r in table("host_compilers")["standard"] if not before(torch.version, r["torch"])), None)
-    if row is None or not before(version, row["deepspeed_nvcc"]):
-        return
-    lacks = (
-        f"knows no {row['name']}"
-        if before(version, row["nvcc"])
-        else f"is asked by DeepSpeed for {row['name']} only from {row['deepspeed_nvcc']} on"
-    )
-    yield Finding(
-        message=f"torch {torch.version} needs {row['name']}; nvcc {version} in {kit.root} {lacks}",
-        cause=row["cause"],
-        remedy=provide(toolkits, cuda, prescriber),
-    )
 
 
 @check(

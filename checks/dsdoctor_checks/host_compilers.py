@@ -85,35 +85,108 @@ def _standard(torch: Torch | None) -> dict[str, str | int] | None:
 @check(
     "CXX002",
     "nvcc accepts its host compiler",
-    causes=["gcc-too-new-for-nvcc", "ubuntu-nvcc-no-host-compiler"],
+    causes=["gcc-too-new-for-nvcc", "ubuntu-nvcc-no-host-compiler", "compiler-mismatch-template-errors"],
     guards=["cuda-build"],
+    refuted_by=["nvcc"],
 )
 def gcc_accepted(
-    compilers: Compilers,
-    toolkits: Toolkits,
-    torch: Torch,
-    gpus: Gpus | None,
-    purpose: Purpose | None,
-    environment: Environment | None,
-    prescriber: Prescriber,
-) -> Iterator[Finding]:
+    compilers: Compilers, toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None,
+    environment: Environment | None, prescriber: Prescriber,
+) -> Iterator[Finding]:  # fmt: skip
     """nvcc hands host code to gcc or clang, and stops with "unsupported GNU version" when that is newer than it knows."""
     need_cuda(torch, gpus, purpose)
     kit = need_nvcc(toolkits)
     host = known(compilers.nvcc_host, "nvcc's host compiler")
     if host.path is None or host.family not in ("gcc", "clang"):
         not_applicable("no gcc and no clang is nvcc's host compiler; see CXX001 and CXX004")
-    if environment is not None and any("-allow-unsupported-compiler" in environment.get(n) for n in _ALLOWED_BY):
+    major = known(host.major, f"the version of {host.path}")
+    misread = host.family == "gcc" and _misreads(kit, major)
+    allowed = environment is not None and any("-allow-unsupported-compiler" in environment.get(n) for n in _ALLOWED_BY)
+    if allowed and not misread:
         not_applicable("-allow-unsupported-compiler is set: nvcc does not look")
     limit = known(_limit(kit, host.family), f"the newest {host.family} that nvcc {kit.version} accepts")
-    if known(host.major, f"the version of {host.path}") > limit:
+    if major > limit or misread:
         row = _standard(torch)
-        least = int(row["gcc_fails_below"]) if row else 0
+        cause, said = _refusal(kit, limit, misread)
+        most = major - 1 if misread else _limit(kit, "gcc")
         yield Finding(
-            message=f"{host.path} is {host.family} {host.version}; nvcc {kit.version} in {kit.root} accepts up to {limit}",
-            cause="ubuntu-nvcc-no-host-compiler" if kit.nvcc == DISTRO_NVCC else "gcc-too-new-for-nvcc",
-            remedy=switch(compilers, least, _limit(kit, "gcc"), prescriber),
+            message=f"{host.path} is {host.family} {host.version}; nvcc {kit.version} in {kit.root} {said}",
+            cause=cause,
+            remedy=switch(compilers, int(row["gcc_fails_below"]) if row else 0, most, prescriber),
         )
+
+
+def _refusal(kit: Toolkit, limit: int, misread: bool) -> tuple[str, str]:
+    """Cause and words of a compiler that does not go with this nvcc."""
+    if misread:
+        said = "accepts it, but cannot read its C++ library (by public reports: parameter packs not expanded)"
+        return "compiler-mismatch-template-errors", said
+    return (
+        "ubuntu-nvcc-no-host-compiler" if kit.nvcc == DISTRO_NVCC else "gcc-too-new-for-nvcc",
+        f"accepts up to {limit}",
+    )
+
+
+def _misreads(kit: Toolkit, gcc: int) -> bool:
+    """True for an nvcc that stops in the headers of a gcc that its own header accepts."""
+    row = table("nvcc")["misreads_library"]
+    version = kit.version or ""
+    return gcc == row["gcc"] and not before(version, row["nvcc_from"]) and before(version, row["nvcc_before"])
+
+
+@check(
+    "CXX010",
+    "nvcc finds its host compiler",
+    causes=["cxx-compiler-missing"],
+    guards=["cuda-build"],
+    refuted_by=["nvcc"],
+)
+def host_compiler_there(
+    compilers: Compilers, toolkits: Toolkits, torch: Torch, gpus: Gpus | None, purpose: Purpose | None,
+    prescriber: Prescriber,
+) -> Iterator[Finding]:  # fmt: skip
+    """nvcc takes gcc from PATH for the host's half of an op. torch names another only when CC is set: CXX does not count.
+
+    Without it nvcc ends with "Failed to preprocess host compiler properties".
+    """
+    need_cuda(torch, gpus, purpose)
+    need_nvcc(toolkits)
+    cxx, host = compilers.cxx, known(compilers.nvcc_host, "nvcc's host compiler")
+    if cxx is not None and cxx.path is None:
+        not_applicable("there is no C++ compiler at all; see CXX001")
+    if host.path is not None:
+        return
+    by = f" (by {host.selected_by})" if host.selected_by != "PATH" else ""
+    have = f"; {cxx.path} is here, which nvcc does not look at" if cxx is not None and not by else ""
+    yield Finding(
+        message=f"nvcc's host compiler {host.command}{by} is not on PATH{have}",
+        cause="cxx-compiler-missing",
+        subject="nvcc's host compiler",
+        remedy=_host_compiler(host, cxx, toolkits.selected, prescriber),
+    )
+
+
+def _host_compiler(host: Compiler, cxx: Compiler | None, kit: Toolkit | None, prescriber: Prescriber) -> Remedy:
+    """Forget a wrong name, or hand nvcc the clang that is here when it accepts that; else install gcc."""
+    verify = prescriber.shell('"${CC:-gcc}" --version')
+    if host.selected_by != "PATH":
+        order = f"Take {host.selected_by} away, so that nvcc takes gcc"
+        return Remedy(
+            order=order, commands=(prescriber.unset(host.selected_by),), verify=prescriber.shell("gcc --version")
+        )
+    limit = _limit(kit, "clang") if kit is not None else None
+    clang = cxx is not None and cxx.family == "clang" and limit is not None and (cxx.major or limit + 1) <= limit
+    if clang and cxx is not None and cxx.path is not None:
+        order, note = f"Hand nvcc {cxx.path}, which it accepts: torch passes CC on as -ccbin", "or install g++"
+        clang_commands = (prescriber.set("CC", cxx.path), prescriber.set("CXX", cxx.path))
+        return Remedy(order=order, commands=clang_commands, verify=verify, note=note)
+    commands = prescriber.system("g++")
+    return Remedy(
+        order="Install gcc and g++",
+        commands=commands,
+        safety="safe" if commands else "manual",
+        verify=prescriber.shell("gcc --version"),
+    )
 
 
 @check(
@@ -125,7 +198,7 @@ def gcc_accepted(
 def gcc_new_enough(
     compilers: Compilers, torch: Torch, toolkits: Toolkits | None, prescriber: Prescriber
 ) -> Iterator[Finding]:
-    """torch 2.1 and newer need C++17, torch 2.12 and newer C++20. Old distributions and clusters have an older gcc."""
+    """torch 2.1 and newer need C++17, torch 2.12 and newer are built as C++20. Old distributions and clusters have an older gcc."""
     cxx = known(compilers.cxx, "the C++ compiler")
     if cxx.path is None or cxx.family != "gcc":
         not_applicable("the C++ compiler is not gcc")

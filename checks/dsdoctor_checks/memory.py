@@ -1,12 +1,10 @@
 """Host memory: RAM, cgroup limits, /dev/shm and the limits that pinned buffers and NCCL meet."""
 
+import shlex
 from collections.abc import Iterator
 
 from dsdoctor.api import (
     UNLIMITED,
-    Caches,
-    Cpu,
-    Environment,
     Evidence,
     Finding,
     Gpus,
@@ -26,9 +24,9 @@ _MIB, _GIB = 1024**2, 1024**3
 SHM_WARNED_BYTES = 512 * _MIB  # deepspeed/env_report.py warns below (0.10.1 to 0.19.8, read)
 SHM_EMPTY_BYTES = 64 * _MIB
 LEAST_BYTES = 2 * _GIB  # importing torch and DeepSpeed takes 0.4 GiB on a CPU build and 1.9 GiB on CUDA 13 (measured)
-JOB_BYTES = 2 * _GIB  # one nvcc job: 1 to 3 GiB
 PINNED_LOCK_BYTES = 64 * _MIB
 FEW_FILES = 4096
+_NAMES = {"windows": "Windows", "darwin": "macOS"}
 
 
 def gib(size: int) -> str:
@@ -82,14 +80,19 @@ def shm_has_room(memory: Memory, host: Host | None, prescriber: Prescriber) -> I
     if free >= min(SHM_EMPTY_BYTES, size // 20):
         return
     left = ", ".join(memory.shm_leftovers[:5])
+    paths = " ".join(shlex.quote(f"/dev/shm/{name}") for name in memory.shm_leftovers)
+    look = (prescriber.shell("ls -lhS /dev/shm"), prescriber.shell("fuser -v /dev/shm/* 2>&1 | tail"))
     yield Finding(
         message=f"/dev/shm has {gib(free)} of {gib(size)} free" + (f"; leftovers: {left}" if left else ""),
         cause="shm-no-space",
         remedy=Remedy(
-            order="Remove the segments that no running process uses",
-            commands=(prescriber.shell("ls -lh /dev/shm"), prescriber.shell("fuser -v /dev/shm/* 2>&1 | tail")),
+            order="Remove the segments that no running process uses" if left else "Find out what fills /dev/shm",
+            commands=(prescriber.shell(f"rm -- {paths}"),) if left else look,
             safety="careful",
             verify=prescriber.shell("df -h /dev/shm"),
+            note="processes outside this container were not seen"
+            if left and host is not None and host.container
+            else None,
         ),
     )
 
@@ -99,6 +102,8 @@ def shm_has_room(memory: Memory, host: Host | None, prescriber: Prescriber) -> I
 )
 def memory_can_be_locked(limits: Limits, network: Network | None, host: Host | None) -> Iterator[Finding]:
     """InfiniBand registers memory, which counts against `ulimit -l`. CUDA's own pinned memory does not."""
+    if host is not None and host.system != "linux":
+        not_applicable("InfiniBand is used on Linux only")
     soft = known(limits.memlock_bytes, "the limit of locked memory").soft
     if soft == UNLIMITED or soft >= PINNED_LOCK_BYTES:
         return
@@ -116,8 +121,10 @@ def memory_can_be_locked(limits: Limits, network: Network | None, host: Host | N
 
 
 @check("MEM004", "Enough files may be open", causes=["too-many-open-files"], severity=Severity.INFO)
-def files_may_be_open(limits: Limits, gpus: Gpus | None) -> Iterator[Finding]:
+def files_may_be_open(limits: Limits, gpus: Gpus | None, host: Host | None) -> Iterator[Finding]:
     """Data loader workers and sharded checkpoints hold many files; 1,024 is soon used up with several GPUs."""
+    if limits.open_files is None and host is not None and host.system != "linux":
+        not_applicable(f"{_NAMES[host.system]} tells no limit of open files")
     limit = known(limits.open_files, "the limit of open files")
     if limit.soft == UNLIMITED or limit.soft >= FEW_FILES:
         return
@@ -132,8 +139,10 @@ def files_may_be_open(limits: Limits, gpus: Gpus | None) -> Iterator[Finding]:
 
 
 @check("MEM005", "Nothing was killed for memory here", causes=["rc-minus-9-host-oom"], severity=Severity.WARNING)
-def nothing_killed(memory: Memory, prescriber: Prescriber) -> Iterator[Finding]:
+def nothing_killed(memory: Memory, host: Host | None, prescriber: Prescriber) -> Iterator[Finding]:
     """The kernel's own count of processes killed in this control group: the proof behind `return code = -9`."""
+    if host is not None and host.system != "linux":
+        not_applicable(f"{_NAMES[host.system]} has no control groups")
     kills = known(memory.cgroup_oom_kills, "the cgroup's count of OOM kills")
     if kills:
         limit = (
@@ -186,24 +195,6 @@ def wsl_memory(memory: Memory, host: Host) -> Iterator[Finding]:
                 verify="free -g",
             ),
         )
-
-
-@check("MEM008", "Building ops in parallel fits in memory", causes=["compile-oom"], severity=Severity.INFO)
-def building_fits(
-    memory: Memory, cpu: Cpu, environment: Environment | None, caches: Caches | None, prescriber: Prescriber
-) -> Iterator[Finding]:
-    """ninja starts one compiler per core; one nvcc job takes 1 to 3 GiB, and the kernel kills what does not fit."""
-    given = environment.get("MAX_JOBS") if environment is not None else ""
-    jobs = int(given) if given.isdigit() else known(cpu.usable_cores, "the number of cores")
-    if jobs * JOB_BYTES <= memory.usable_bytes:
-        return
-    fitting = max(1, memory.usable_bytes // JOB_BYTES)
-    by = "MAX_JOBS" if given.isdigit() else "the number of cores"
-    yield Finding(
-        message=f"building would run {jobs} compilers at once (by {by}), for which {gib(memory.usable_bytes)} is little",
-        cause="compile-oom",
-        remedy=Remedy(order="Limit the compilers", commands=(prescriber.set("MAX_JOBS", str(fitting)),)),
-    )
 
 
 @check("MEM009", "There is memory to start with", causes=["rc-minus-9-host-oom"], guards=["host-memory"])

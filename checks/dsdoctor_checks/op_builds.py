@@ -13,22 +13,30 @@ from dsdoctor.api import (
     Remedy,
     Severity,
     check,
+    not_applicable,
 )
 from dsdoctor_checks.rows import first_match, last_lines, remedy_of
 from dsdoctor_checks.tables import table
+from dsdoctor_checks.trials import BUILD_CAUSES
 
 _ROWS = table("run_errors")["error"]
-_CAUSES = tuple(dict.fromkeys(("op-build-fails", "op-build-hangs", *(row["cause"] for row in _ROWS))))
+_CAUSES = ("op-build-hangs", *BUILD_CAUSES)
 
 
 @check(
     "OPS040", "Every op builder can say what it would compile", causes=_CAUSES, severity=Severity.INFO, guards=["op"]
 )
-def builders_answer(builders: OpBuilders, prescriber: Prescriber) -> Iterator[Finding]:
+def builders_answer(builders: OpBuilders | None, prescriber: Prescriber) -> Iterator[Finding]:
     """A builder that raises when it is asked for its sources and flags raises when it builds, whatever ds_report says."""
-    for builder in builders.builders:
+    for builder in _asked(builders):
         if (builder.error or builder.missing_sources) and builder.name not in table("ops")["stand_in"]:
             yield _silent(builder, prescriber)
+
+
+def _asked(builders: OpBuilders | None) -> tuple[OpBuilder, ...]:
+    if builders is None:
+        not_applicable("the op builders were not asked")
+    return builders.builders
 
 
 def _silent(builder: OpBuilder, prescriber: Prescriber) -> Finding:
@@ -53,9 +61,9 @@ def _silent(builder: OpBuilder, prescriber: Prescriber) -> Finding:
     severity=Severity.INFO,
     guards=["op"],
 )
-def gpu_left(builders: OpBuilders) -> Iterator[Finding]:
+def gpu_left(builders: OpBuilders | None) -> Iterator[Finding]:
     """Some ops drop architectures that are too old for them; when none is left their build stops."""
-    for builder in builders.builders:
+    for builder in _asked(builders):
         if builder.architectures == ():
             yield Finding(
                 message=f"{builder.name} has no code for the GPUs here: its builder drops their compute capability",

@@ -22,6 +22,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks.rows import run_python
 from dsdoctor_checks.tables import table
+from dsdoctor_checks.trials import tried
 from dsdoctor_checks.versions import before
 
 _PROBE = "from deepspeed.ops.op_builder import AsyncIOBuilder as B; print(B().has_function('io_submit', ('aio',), verbose=True))"
@@ -55,10 +56,11 @@ def libaio_there(compilers: Compilers, host: Host, trials: Trials | None, config
         remedy = Remedy(order=order, safety="manual")
         yield Finding(message=f"{why}, but libaio exists on Linux only", cause="windows-libaio", remedy=remedy)
         return
-    if trials is not None and trials.ok("aio-headers") and trials.ok("link-aio"):
-        return  # tried: better than any search
-    wanted = {"libaio.h": compilers.libaio_header, "libaio.so": compilers.libaio_link}
-    gone = [name for name, path in wanted.items() if path is None]
+    wanted = {
+        "libaio.h": (tried(trials, "aio-headers"), compilers.libaio_header),
+        "libaio.so": (tried(trials, "link-aio"), compilers.libaio_link),
+    }
+    gone = [name for name, (trial, path) in wanted.items() if (trial.outcome != "ok" if trial else path is None)]
     if gone:
         yield _no_libaio(gone, why, compilers, prescriber)
 

@@ -30,6 +30,12 @@ def specs(snapshot: Snapshot) -> tuple[OpSpec, ...]:
     return tuple(_spec(name, asked.get(name), kind, version, wanted.get(name)) for name in real)
 
 
+def needing(ability: str) -> list[str]:
+    """The ops of the table that need an ability on a CUDA machine."""
+    rows = table(_TABLE)["op"].items()
+    return [name for name, row in rows if ability in row.get("cuda", row["needs"]) and "until" not in row]
+
+
 def accelerator(snapshot: Snapshot) -> str | None:
     """What DeepSpeed takes here ("cuda", "cpu"): what the live probe saw, else what torch and the GPUs lead to."""
     live = snapshot.deepspeed_live

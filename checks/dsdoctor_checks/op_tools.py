@@ -5,12 +5,10 @@ from collections.abc import Iterator, Sequence
 from dsdoctor.api import (
     Compilers,
     DsConfig,
-    Evidence,
     Finding,
     Prescriber,
     Python,
     Remedy,
-    Severity,
     Toolkit,
     Toolkits,
     Trial,
@@ -19,39 +17,14 @@ from dsdoctor.api import (
     known,
     not_applicable,
 )
-from dsdoctor_checks.op_specs import config_wants
-from dsdoctor_checks.rows import first_match, remedy_of, run_python
-from dsdoctor_checks.tables import table
+from dsdoctor_checks.rows import run_python
+from dsdoctor_checks.trials import BUILD_CAUSES, failure, mildness, refusals, tried
 
-_ROWS = table("run_errors")["error"]
-_BUILD = tuple(dict.fromkeys(("op-build-fails", *(row["cause"] for row in _ROWS))))
 _HOST = ("cpp-build", "cuda-build")
 
 
-def tried(trials: Trials | None, name: str) -> Trial | None:
-    """The trial, when it came to a verdict."""
-    trial = trials.get(name) if trials is not None else None
-    return trial if trial is not None and trial.outcome in ("ok", "failed", "timed-out") else None
-
-
-def failure(trial: Trial, what: str, prescriber: Prescriber, cause: str | None = None, remedy: Remedy | None = None, severity: Severity | None = None) -> Finding:  # fmt: skip
-    """A finding of a trial that failed: its first error line, and the command that repeats it. The words name the cause."""
-    found = first_match(_ROWS, trial.error, trial.output)
-    named = cause or (found[0]["cause"] if found else "op-build-fails")
-    if remedy is None and found is not None:
-        remedy = remedy_of(found[0], prescriber, match=found[1])
-    where = f"repeat with: {trial.command}" if trial.command else f"trial {trial.name}"
-    return Finding(
-        message=f"{what}: {trial.error}",
-        cause=named,
-        evidence=(Evidence(where=where, text=trial.output or trial.error or ""),),
-        severity=severity,
-        remedy=remedy or Remedy(order="Repeat the command and read what the compiler says", safety="manual"),
-    )
-
-
-@check("OPS050", "The C++ compiler builds a library that Python can load", causes=_BUILD, guards=_HOST)
-def compiler_works(trials: Trials, prescriber: Prescriber) -> Iterator[Finding]:
+@check("OPS050", "The C++ compiler builds a library that Python can load", causes=BUILD_CAUSES, guards=_HOST)
+def compiler_works(trials: Trials | None, prescriber: Prescriber) -> Iterator[Finding]:
     """A small library with OpenMP and torch's C++ standard is compiled, linked and loaded into the patient."""
     trial = tried(trials, "cxx")
     if trial is None:
@@ -60,8 +33,8 @@ def compiler_works(trials: Trials, prescriber: Prescriber) -> Iterator[Finding]:
         yield failure(trial, "a small C++ library could not be built and loaded", prescriber)
 
 
-@check("OPS051", "torch's headers can be included", causes=_BUILD, guards=_HOST)
-def torch_headers(trials: Trials, prescriber: Prescriber) -> Iterator[Finding]:
+@check("OPS051", "torch's headers can be included", causes=BUILD_CAUSES, guards=_HOST)
+def torch_headers(trials: Trials | None, prescriber: Prescriber) -> Iterator[Finding]:
     """Every op includes torch's headers, pybind11's among them."""
     trial = tried(trials, "torch-headers")
     if trial is None:
@@ -75,8 +48,10 @@ def _same(trial: Trial, other: Trial | None) -> bool:
     return other is not None and other.outcome == "failed" and "Python.h" in (trial.error or "")
 
 
-@check("OPS052", "nvcc and its host compiler build a kernel for this machine", causes=_BUILD, guards=["cuda-build"])
-def nvcc_works(trials: Trials, prescriber: Prescriber) -> Iterator[Finding]:
+@check(
+    "OPS052", "nvcc and its host compiler build a kernel for this machine", causes=BUILD_CAUSES, guards=["cuda-build"]
+)
+def nvcc_works(trials: Trials | None, prescriber: Prescriber) -> Iterator[Finding]:
     """A tiny kernel is compiled for the architectures of this machine, with the host compiler that torch would hand to nvcc."""
     trial = tried(trials, "nvcc")
     if trial is None:
@@ -85,8 +60,8 @@ def nvcc_works(trials: Trials, prescriber: Prescriber) -> Iterator[Finding]:
         yield failure(trial, "nvcc could not compile a tiny kernel", prescriber)
 
 
-@check("OPS053", "The CUDA libraries' headers can be included", causes=_BUILD, guards=["cuda-build"])
-def cuda_headers(trials: Trials, prescriber: Prescriber) -> Iterator[Finding]:
+@check("OPS053", "The CUDA libraries' headers can be included", causes=BUILD_CAUSES, guards=["cuda-build"])
+def cuda_headers(trials: Trials | None, prescriber: Prescriber) -> Iterator[Finding]:
     """torch's CUDA headers include those of cuBLAS, cuSPARSE and cuSOLVER."""
     trial = tried(trials, "cuda-headers")
     if trial is None:
@@ -124,43 +99,6 @@ def _toolkit(toolkits: Toolkits) -> Toolkit:
     return toolkits.selected
 
 
-def _mildness(ability: str, config: DsConfig | None) -> Severity | None:
-    """None (an error) when the config asks for an op that needs the ability; a note when nobody does."""
-    needing = {name for name, row in table("ops")["op"].items() if ability in row.get("cuda", row["needs"])}
-    return None if config is not None and needing & config_wants(config).keys() else Severity.INFO
-
-
-@check(
-    "OPS006", "The linker finds libcurand", causes=["libcurand-link-failure", "conda-lib-not-lib64"], guards=["curand"]
-)
-def curand_links(
-    toolkits: Toolkits, trials: Trials | None, config: DsConfig | None, prescriber: Prescriber
-) -> Iterator[Finding]:
-    """Six ops are linked with -lcurand. pip's NVIDIA packages carry only libcurand.so.10, which the linker does not take."""
-    toolkit, trial = _toolkit(toolkits), tried(trials, "link-curand")
-    path, folder = toolkit.libraries.get("curand"), f"{toolkit.root}/{toolkit.lib_dir or 'lib64'}"
-    if trial.outcome == "ok" if trial else path is not None:
-        return
-    conda = path is not None and toolkit.lib_dir == "lib"
-    what = (
-        f"libcurand.so lies in {folder}, where the linker does not look"
-        if path
-        else f"{toolkit.root} has no libcurand.so"
-    )
-    yield Finding(
-        message=f"{what}: {_ops_of('curand')} cannot be linked",
-        cause="conda-lib-not-lib64" if conda else "libcurand-link-failure",
-        evidence=(Evidence(where=trial.command or "linker", text=trial.error or ""),) if trial else (),
-        severity=_mildness("curand", config),
-        remedy=_name_folder(folder, bool(path), "cuRAND", prescriber),
-    )
-
-
-def _ops_of(ability: str) -> str:
-    rows = table("ops")["op"].items()
-    return ", ".join(name for name, row in rows if ability in row.get("cuda", row["needs"]) and "until" not in row)
-
-
 def _name_folder(folder: str, there: bool, library: str, prescriber: Prescriber) -> Remedy:
     return Remedy(
         order="Name the library folder for the linker"
@@ -168,22 +106,6 @@ def _name_folder(folder: str, there: bool, library: str, prescriber: Prescriber)
         else f"Install the toolkit's {library} development files, then name their folder",
         commands=(prescriber.set("LIBRARY_PATH", f"{folder}:$LIBRARY_PATH"),),
         safety="safe" if there else "careful",
-    )
-
-
-@check("OPS015", "The linker finds libcudart", causes=["libcudart-link-failure"], guards=["cuda-build"])
-def cudart_links(toolkits: Toolkits, trials: Trials | None, prescriber: Prescriber) -> Iterator[Finding]:
-    """torch links every CUDA op with -lcudart, from the toolkit's lib64 (or lib, where there is no lib64)."""
-    toolkit, trial = _toolkit(toolkits), tried(trials, "link-cudart")
-    if trial.outcome == "ok" if trial else "cudart" in toolkit.libraries:
-        return
-    yield Finding(
-        message=f"{toolkit.root} has no libcudart.so that the linker finds: no CUDA op can be linked",
-        cause="libcudart-link-failure",
-        evidence=(Evidence(where=trial.command or "linker", text=trial.error or ""),) if trial else (),
-        remedy=_name_folder(
-            f"{toolkit.root}/{toolkit.lib_dir or 'lib64'}", "cudart" in toolkit.libraries, "runtime", prescriber
-        ),
     )
 
 
@@ -199,8 +121,8 @@ def libcuda_links(
     yield Finding(
         message="the linker does not find libcuda.so: async_io and gds cannot be linked",
         cause="libcuda-link-failure",
-        evidence=(Evidence(where=trial.command or "linker", text=trial.error or ""),) if trial else (),
-        severity=_mildness("libcuda", config),
+        evidence=refusals(trial),
+        severity=mildness("libcuda", config),
         remedy=_name_folder(folder, toolkit.stubs, "driver", prescriber),
     )
 
@@ -216,8 +138,8 @@ def cufile_links(toolkits: Toolkits, trials: Trials | None, config: DsConfig | N
     yield Finding(
         message=f"{toolkit.root} has no cuFile that the compiler and linker find: gds cannot be built",
         cause="cufile-missing",
-        evidence=tuple(Evidence(where=t.command or t.name, text=t.error or "") for t in trial if t.outcome != "ok"),
-        severity=_mildness("cufile", config),
+        evidence=refusals(*trial),
+        severity=mildness("cufile", config),
         remedy=Remedy(order="Install the toolkit's cuFile development files (libcufile-dev)", safety="manual"),
     )
 
@@ -234,8 +156,8 @@ def nccl_header(
     yield Finding(
         message="the compiler does not find nccl.h: dc (compile.deepcompile) cannot be built",
         cause="nccl-header-missing",
-        evidence=(Evidence(where=trial.command or "compiler", text=trial.error or ""),) if trial else (),
-        severity=_mildness("nccl-headers", config),
+        evidence=refusals(trial),
+        severity=mildness("nccl-headers", config),
         remedy=Remedy(
             order="Name the folder of the nvidia-nccl wheel for the compiler",
             commands=(prescriber.set("CPATH", f"{places[0]}/nvidia/nccl/include:$CPATH"),),

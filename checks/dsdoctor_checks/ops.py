@@ -29,12 +29,11 @@ from dsdoctor_checks.extension_cache import (
 )
 from dsdoctor_checks.op_builds import builders_answer, gpu_left, ops_build
 from dsdoctor_checks.op_libaio import aio_probe_agrees, cutlass_there, gds_quiet, libaio_there, sparse_attn_gone
+from dsdoctor_checks.op_specs import needing
 from dsdoctor_checks.op_tools import (
     compiler_works,
     cuda_headers,
-    cudart_links,
     cufile_links,
-    curand_links,
     libcuda_links,
     nccl_header,
     nvcc_works,
@@ -48,7 +47,7 @@ from dsdoctor_checks.versions import before
 
 __all__ = [
     "aio_probe_agrees", "builders_answer", "cache_fresh", "cache_unlocked", "cache_writable", "compiler_works",
-    "cuda_headers", "cudart_links", "cufile_links", "curand_links", "cutlass_there", "failed_builds", "gds_quiet",
+    "cuda_headers", "cufile_links", "cutlass_there", "failed_builds", "gds_quiet",
     "gpu_left", "libaio_there", "libcuda_links", "nccl_header", "nvcc_works", "ops_build", "python_headers",
     "report_complete", "report_ends_well", "report_saw_gpu", "sparse_attn_gone", "torch_headers", "triton_cache_local",
 ]  # fmt: skip
@@ -72,11 +71,6 @@ def believed(report: DsReport | None, torch: Torch, names: list[str]) -> list[st
 def called(report: DsReport | None, name: str) -> str:
     """The op, and that ds_report would have it build."""
     return f"{name}, which ds_report calls [OKAY]," if report is not None else name
-
-
-def with_need(need: str) -> list[str]:
-    """The ops of the table that need an ability on a CUDA machine."""
-    return [name for name, row in table(_TABLE)["op"].items() if need in row.get("cuda", row["needs"])]
 
 
 def bad_archs(value: str) -> list[str]:
@@ -194,7 +188,7 @@ def sources_compile(
 )
 def nvcc_there(report: DsReport, toolkits: Toolkits) -> Iterator[Finding]:
     """The probes of most CUDA ops test nothing, so a machine without a toolkit gets a column of [OKAY]."""
-    names = okay(report, with_need("cuda-build"))
+    names = okay(report, needing("cuda-build"))
     if not names or report.accelerator not in (None, "cuda"):
         not_applicable("the report lists no CUDA op as [OKAY]")
     if toolkits.selected is not None and toolkits.selected.nvcc:
@@ -215,7 +209,7 @@ def nvcc_there(report: DsReport, toolkits: Toolkits) -> Iterator[Finding]:
 )
 def compiler_there(report: DsReport, compilers: Compilers, prescriber: Prescriber) -> Iterator[Finding]:
     """ds_report prints [OKAY] without a look at the compiler."""
-    names = okay(report, with_need("cpp-build"))
+    names = okay(report, needing("cpp-build"))
     compiler = known(compilers.cxx, "the C++ compiler")
     if compiler.path is not None or not names:
         return

@@ -15,6 +15,8 @@ from dsdoctor.probes.system import System
 _CUDA_MACRO = re.compile(r"^#define\s+CUDA_VERSION\s+(\d+)", re.MULTILINE)
 _GCC_MAX = re.compile(r"^#\s*if\s+\(?\s*__GNUC__\s*>\s*(\d+)", re.MULTILINE)
 _CLANG_MAX = re.compile(r"^#\s*if\s+\(?\s*__clang_major__\s*(>=?)\s*(\d+)", re.MULTILINE)
+_STARTED = re.compile(rb"(/[^\s\"';|&]+)/bin/nvcc\b")
+_SCRIPT_BYTES = 4096
 _WINDOWS = "C:/Program Files/NVIDIA GPU Computing Toolkit/CUDA"
 
 
@@ -68,6 +70,8 @@ def _candidates(system: System, python: Python | None, on_path: str | None) -> I
     if on_path:
         yield os.path.dirname(os.path.dirname(on_path)), "PATH"
         yield os.path.dirname(os.path.dirname(os.path.realpath(on_path))), "PATH"
+        if started := _started_by(system, on_path):
+            yield started, "PATH"
     names = [name for name in system.names("/usr/local") if name == "cuda" or name.startswith("cuda-")]
     for name in names:
         if system.is_dir(f"/usr/local/{name}"):
@@ -80,6 +84,13 @@ def _candidates(system: System, python: Python | None, on_path: str | None) -> I
         for name in system.names(f"{packages}/nvidia"):
             if re.fullmatch(r"cu\d+|cuda_nvcc", name):
                 yield f"{packages}/nvidia/{name}", "pip"
+
+
+def _started_by(system: System, nvcc_path: str) -> str | None:
+    """The root of the nvcc that a shell script starts, such as ``exec /usr/local/cuda-13.0/bin/nvcc "$@"``."""
+    text = system.read_bytes(nvcc_path, _SCRIPT_BYTES) or b""
+    found = _STARTED.search(text) if text.startswith(b"#!") else None
+    return os.fsdecode(found.group(1)) if found else None
 
 
 def _conda_prefixes(system: System, python: Python | None) -> list[str]:

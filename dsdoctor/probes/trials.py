@@ -25,10 +25,12 @@ TAIL_LINES = 12
 _STANDARD = re.compile(r"-std=c\+\+(\d\d)")
 _HEADERS = {
     "python-headers": "#include <Python.h>\n",
-    "torch-headers": "#include <torch/extension.h>\n",
+    # not torch/extension.h: it takes two seconds and finds nothing that these do not
+    "torch-headers": "#include <c10/util/Exception.h>\n#include <torch/csrc/python_headers.h>\n#include <pybind11/pybind11.h>\n",
     # what ATen/cuda/CUDAContextLight.h includes
-    "cuda-headers": "#include <cuda_runtime_api.h>\n#include <cusparse.h>\n#include <cublas_v2.h>\n#include <cublasLt.h>\n"
-    "#ifdef __has_include\n#if __has_include(<ATen/cuda/CUDAContextLight.h>)\n#include <cusolverDn.h>\n#endif\n#endif\n",
+    "cuda-headers": "".join(
+        f"#include <{h}>\n" for h in ("cuda_runtime_api.h", "cusparse.h", "cublas_v2.h", "cublasLt.h", "cusolverDn.h")
+    ),
     "curand-headers": "#include <curand_kernel.h>\n",
     "nccl-headers": "#include <nccl.h>\n",
     "aio-headers": "#include <libaio.h>\n",
@@ -42,10 +44,15 @@ _LIBRARIES = {
     "link-cufile": "cufile",
 }
 _CUDA = ("cuda-headers", "curand-headers", "nccl-headers", "cufile-headers", "link-cudart", "link-curand", "link-cuda", "link-cufile")  # fmt: skip
-_PROGRAM = """#include <string>
+_PROGRAM = """#include <cmath>
+#include <optional>
+#include <string>
 #include <vector>
 #include <omp.h>
-#include <cmath>
+#if __cplusplus > 201703L
+#include <concepts>
+#include <span>
+#endif
 extern "C" int dsdoctor_answer(void) {
     std::vector<std::string> words(3, "ds");
     double sum = 0;
@@ -54,7 +61,7 @@ extern "C" int dsdoctor_answer(void) {
     return (int) sum + (int) words.size() - 3;
 }
 """
-_KERNEL = "#include <cstdio>\n__global__ void dsdoctor(float *x) { x[threadIdx.x] += 1.0f; }\n"
+_KERNEL = "#include <functional>\n#include <tuple>\n__global__ void dsdoctor(float *x) { x[threadIdx.x] += 1.0f; }\n"
 _LOAD = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).dsdoctor_answer())"
 
 

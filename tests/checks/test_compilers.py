@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from dsdoctor_checks import compilers as family
 
 from dsdoctor import healthy as h
-from dsdoctor.facts import Compilers, Fact, Ninja, StandardLibrary
+from dsdoctor.facts import Compilers, Fact, Ninja, StandardLibrary, Unavailable
 from dsdoctor.model import Check, Finding, Severity, Status
 from dsdoctor.registry import checks_of
 from dsdoctor.testing import verdict
@@ -108,7 +109,12 @@ def test_nvccs_limit_cannot_be_judged(sections: tuple[Fact, ...], status: Status
 
 @pytest.mark.parametrize(
     ("torch", "gcc", "severity"),
-    [("2.11.0", "7.5.0", Severity.ERROR), ("2.12.0", "9.4.0", Severity.ERROR), ("2.12.0", "10.2.1", Severity.WARNING)],
+    [
+        ("2.11.0", "7.5.0", Severity.ERROR),
+        ("2.12.0", "9.4.0", Severity.ERROR),
+        ("2.12.0", "10.2.1", Severity.WARNING),
+        ("2.14.0", "10.2.1", Severity.ERROR),
+    ],
 )
 def test_an_old_gcc(torch: str, gcc: str, severity: Severity) -> None:
     judged = verdict(family.gcc_new_enough, h.healthy(h.torch(version=torch), h.compilers(cxx=h.compiler(version=gcc))))
@@ -147,6 +153,11 @@ def test_ninja_cannot_be_run(ninja: Ninja, word: str, command: str) -> None:
     assert commands(finding) == (command,)
 
 
+def test_a_folder_with_a_blank_is_quoted() -> None:
+    finding = found(family.ninja_runs, h.compilers(ninja=Ninja(in_environment="/home/u/my env;x/bin/ninja")))
+    assert commands(finding) == ("export PATH='/home/u/my env;x/bin':$PATH",)
+
+
 def test_ninja_on_windows() -> None:
     ninja = Ninja(in_environment="C:\\env\\Scripts\\ninja.exe")
     finding = found(family.ninja_runs, h.compilers(ninja=ninja), h.host(system="windows"))
@@ -177,3 +188,59 @@ def test_a_compiler_that_cannot_say_its_version() -> None:
     assert "/opt/bin/c++" in finding.message
     assert "cannot execute" in finding.message
     assert commands(finding) == ("unset CXX",)
+
+
+def test_a_cxx_standard_below_torchs() -> None:
+    finding = found(family.compiler_standard, h.torch(version="2.14.0"), h.deepspeed(version="0.19.4"))
+    for word in ("2.14", "C++20", "0.19.4", "C++17"):
+        assert word in finding.message
+    assert "deepspeed>=0.19.5" in commands(finding)[0]
+    for torch, deepspeed in (("2.14.0", "0.19.5"), ("2.13.0", "0.19.4"), ("2.1.2", "0.9.3")):
+        machine = h.healthy(h.torch(version=torch), h.deepspeed(version=deepspeed))
+        assert verdict(family.compiler_standard, machine).status is Status.PASSED
+
+
+def test_two_releases_in_a_pasted_report_are_enough_to_compare_standards() -> None:
+    pasted = Unavailable(kind="not-asked", detail="a pasted ds_report does not say")
+    machine = h.healthy(h.torch(version="2.14.0"), h.deepspeed(version="0.19.4"))
+    judged = verdict(family.compiler_standard, msgspec.structs.replace(machine, compilers=pasted))
+    assert judged.status is Status.FAILED
+
+
+ABSENT = h.compiler(command="gcc", path=None, selected_by="PATH", family="unknown", version=None)
+
+
+def clang(version: str) -> Any:
+    return h.compiler(command="clang++", path="/usr/bin/clang++", selected_by="CXX", family="clang", version=version)
+
+
+def test_a_machine_of_clang_alone_has_no_host_compiler_for_nvcc() -> None:
+    finding = found(family.host_compiler_there, h.compilers(cxx=clang("18.1.3"), nvcc_host=ABSENT))
+    assert "gcc is not on PATH" in finding.message
+    assert "/usr/bin/clang++ is here, which nvcc does not look at" in finding.message
+    assert commands(finding) == ("export CC=/usr/bin/clang++", "export CXX=/usr/bin/clang++")
+
+
+def test_a_clang_that_nvcc_does_not_accept_is_no_way_out() -> None:
+    finding = found(family.host_compiler_there, h.compilers(cxx=clang("21.0.0"), nvcc_host=ABSENT))
+    assert "install -y g++" in commands(finding)[0]
+
+
+def test_a_cc_that_is_not_there_is_unset() -> None:
+    wrong = h.compiler(command="gcc-99", path=None, selected_by="CC", family="unknown", version=None)
+    finding = found(family.host_compiler_there, h.compilers(nvcc_host=wrong))
+    assert "gcc-99 (by CC)" in finding.message
+    assert commands(finding) == ("unset CC",)
+
+
+def test_a_gcc_whose_library_nvcc_cannot_read() -> None:
+    kit = h.toolkit(root="/usr", nvcc="/usr/bin/nvcc", version="11.5", gcc_max=11)
+    sick = h.compilers(nvcc_host=named("gcc", "11.4.0"), found=(named("g++-10", "10.5.0"), named("gcc-10", "10.5.0")))
+    finding = found(family.gcc_accepted, sick, h.toolkits(kit), h.torch(version="2.0.1", cuda="11.7"))
+    assert finding.cause == "compiler-mismatch-template-errors"
+    assert "parameter packs not expanded" in finding.message
+    assert commands(finding) == ("export CC=/usr/bin/gcc-10", "export CXX=/usr/bin/g++-10")
+    allowed = h.environment(NVCC_APPEND_FLAGS="-allow-unsupported-compiler")
+    assert found(family.gcc_accepted, sick, h.toolkits(kit), allowed).cause == "compiler-mismatch-template-errors"
+    newer = h.healthy(sick, h.toolkits(h.toolkit(version="11.8", gcc_max=11)), h.torch(version="2.0.1", cuda="11.7"))
+    assert verdict(family.gcc_accepted, newer).status is Status.PASSED

@@ -4,7 +4,7 @@ import pytest
 from dsdoctor_checks import memory as checks
 
 from dsdoctor.facts import UNLIMITED, Limit
-from dsdoctor.healthy import GIB, cpu, environment, gpus, healthy, host, limits, memory, network
+from dsdoctor.healthy import GIB, gpus, healthy, host, limits, memory, network
 from dsdoctor.model import Check, Severity, Status
 from dsdoctor.testing import verdict
 
@@ -88,13 +88,30 @@ def test_mem007_wsl_gets_half() -> None:
     assert verdict(checks.wsl_memory, healthy()).status is Status.NOT_APPLICABLE
 
 
-def test_mem008_too_many_compilers_get_a_number_that_fits() -> None:
-    small = memory(total_bytes=8 * GIB, available_bytes=6 * GIB)
-    found = verdict(checks.building_fits, healthy(small, cpu(usable_cores=16)))
-    assert found.findings[0].remedy is not None
-    assert found.findings[0].remedy.commands == ("export MAX_JOBS=3",)
-    told = healthy(small, environment(MAX_JOBS="2"))
-    assert verdict(checks.building_fits, told).status is Status.PASSED
+@pytest.mark.parametrize("system", ["windows", "darwin"])
+@pytest.mark.parametrize(
+    "check", [checks.memory_can_be_locked, checks.files_may_be_open, checks.nothing_killed], ids=lambda c: c.code
+)
+def test_mem003_to_mem005_do_not_ask_what_the_system_does_not_have(check: Check, system: str) -> None:
+    nothing = (limits(memlock_bytes=None, open_files=None), memory(cgroup_version=None, cgroup_oom_kills=None))
+    judged = verdict(check, healthy(host(system=system), *nothing))
+    assert judged.status is Status.NOT_APPLICABLE
+    assert judged.reason
+
+
+def test_mem004_a_limit_that_macos_tells_is_judged() -> None:
+    few = limits(open_files=Limit(soft=256, hard=UNLIMITED))
+    assert verdict(checks.files_may_be_open, healthy(host(system="darwin"), few)).status is Status.FAILED
+
+
+def test_mem002_segments_that_nobody_uses_are_removed_by_name() -> None:
+    full = memory(shm_bytes=8 * GIB, shm_free_bytes=10 * MIB, shm_leftovers=("nccl-abc", "torch_1;reboot"))
+    remedy = verdict(checks.shm_has_room, healthy(full)).findings[0].remedy
+    assert remedy is not None
+    assert remedy.commands == ("rm -- /dev/shm/nccl-abc '/dev/shm/torch_1;reboot'",)
+    assert remedy.safety == "careful"
+    unknown = verdict(checks.shm_has_room, healthy(memory(shm_bytes=8 * GIB, shm_free_bytes=10 * MIB)))
+    assert "rm " not in str(unknown.findings[0].remedy)
 
 
 def test_mem009_no_memory_to_start_with_counts_the_cgroup() -> None:

@@ -60,6 +60,22 @@ def torch_of(cuda: str | None) -> Torch:
     return Torch(version="2.13.0", cuda=cuda, path="/x/torch")
 
 
+@pytest.mark.parametrize("kind", ["link", "script"])
+def test_the_toolkit_behind_a_link_or_a_script_is_found(tmp_path: Path, kind: str) -> None:
+    root = full_toolkit(tmp_path / "cuda-13.0")
+    (tmp_path / "local/bin").mkdir(parents=True)
+    if kind == "link":
+        (tmp_path / "local/bin/nvcc").symlink_to(root / "bin/nvcc")
+    else:
+        write(tmp_path / "local/bin/nvcc", f'#!/bin/sh\nexec {root}/bin/nvcc "$@"\n', 0o755)
+    found = toolkit.probe(system(tmp_path, PATH=f"{tmp_path}/local/bin:/usr/bin:/bin"), None, torch_of("13.0"))
+    assert (found.chosen, found.chosen_by) == (f"{tmp_path}/local", "nvcc on PATH"), "torch follows neither"
+    kits = {kit.root: kit for kit in found.found}
+    assert kits[f"{tmp_path}/local"].headers == ()
+    assert "cuda_runtime_api.h" in kits[str(root)].headers
+    assert kits[str(root)].version == kits[f"{tmp_path}/local"].version == "13.0"
+
+
 def test_a_whole_toolkit_is_described(tmp_path: Path) -> None:
     root = full_toolkit(tmp_path / "cuda")
     write(root / "lib64/stubs/libcuda.so")

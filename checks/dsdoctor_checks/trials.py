@@ -1,0 +1,43 @@
+"""Reading trials (tiny programs that were compiled here) in checks."""
+
+from dsdoctor.api import DsConfig, Evidence, Finding, Prescriber, Remedy, Severity, Trial, Trials
+from dsdoctor_checks.op_specs import config_wants, needing
+from dsdoctor_checks.rows import first_match, remedy_of
+from dsdoctor_checks.tables import table
+
+_ROWS = table("run_errors")["error"]
+BUILD_CAUSES = tuple(dict.fromkeys(("op-build-fails", *(row["cause"] for row in _ROWS))))
+
+
+def tried(trials: Trials | None, name: str) -> Trial | None:
+    """The trial, when it came to a verdict."""
+    trial = trials.get(name) if trials is not None else None
+    return trial if trial is not None and trial.outcome in ("ok", "failed", "timed-out") else None
+
+
+def failure(trial: Trial, what: str, prescriber: Prescriber) -> Finding:
+    """A finding of a trial that failed: its first error line, and the command that repeats it. The words name the cause."""
+    found = first_match(_ROWS, trial.error, trial.output)
+    return Finding(
+        message=f"{what}: {trial.error}",
+        cause=found[0]["cause"] if found else "op-build-fails",
+        evidence=refusals(trial),
+        remedy=remedy_of(found[0], prescriber, match=found[1])
+        if found
+        else Remedy(order="Repeat the command and read what the compiler says", safety="manual"),
+    )
+
+
+def refusals(*trials: Trial | None) -> tuple[Evidence, ...]:
+    """What the compiler said in those that failed, each with the command that repeats it."""
+    failed = [t for t in trials if t is not None and t.outcome != "ok"]
+    return tuple(
+        Evidence(where=f"repeat with: {t.command}" if t.command else f"trial {t.name}", text=t.output or t.error or "")
+        for t in failed
+    )
+
+
+def mildness(ability: str, config: DsConfig | None) -> Severity | None:
+    """None (an error) when the config asks for an op that needs the ability; a note when nobody does."""
+    asked = config is not None and config.readable and set(needing(ability)) & config_wants(config).keys()
+    return None if asked else Severity.INFO

@@ -1,6 +1,7 @@
 """Checks of the smoke run: a tiny real training that must end, with a loss that falls."""
 
 import math
+import re
 from collections.abc import Iterator
 
 from dsdoctor.api import Evidence, Finding, Prescriber, Remedy, Smoke, check, unknown
@@ -11,7 +12,8 @@ _TABLE = "run_errors"
 _CAUSES = tuple(
     dict.fromkeys(
         [
-            "import-hangs", "import-crashes", "jit-lock-hang", "rc-minus-11-segfault", "smoke-loss-wrong",
+            "import-hangs", "import-crashes", "smoke-hangs", "smoke-fails", "jit-lock-hang", "rc-minus-11-segfault",
+            "smoke-loss-wrong",
             *(row["cause"] for row in table(_TABLE)["error"]),
             *(row["cause"] for row in table(_TABLE)["signal"].values()),
         ]
@@ -20,6 +22,7 @@ _CAUSES = tuple(
 _BUILDING = (
     "(?i)building extension module|Using .*torch_extensions.*as PyTorch extensions root|Loading extension module"
 )
+_COMPILER = r"(?im)^.*(?:\berror\b *[A-Z]*\d*: |undefined reference to|cannot find -l|: (?:command )?not found).*$"
 _VERIFY = "dsdoctor check --smoke"
 
 
@@ -71,32 +74,45 @@ def _hung(smoke: Smoke, prescriber: Prescriber) -> Finding:
             Remedy(order=order, safety="careful", verify=_VERIFY, note="a first build of all ops can take minutes: --smoke-limit"),
         )  # fmt: skip
     order = "Find out what the step waits for: another rank, a driver, a network folder"
-    return _finding(
-        smoke, f"did not end{after}; it stopped in: {step}", "import-hangs", Remedy(order=order, safety="manual")
-    )
+    cause = "import-hangs" if step.startswith("import ") else "smoke-hangs"
+    return _finding(smoke, f"did not end{after}; it stopped in: {step}", cause, Remedy(order=order, safety="manual"))
 
 
 def _failed(smoke: Smoke, prescriber: Prescriber) -> Finding:
     said = f"{smoke.error_type or ''}: {smoke.error or ''}".strip(": ")
     found = first_match(table(_TABLE)["error"], said, smoke.output_tail)
     how = {"signal": f"was ended by {smoke.signal}", "exited": f"ended with exit code {smoke.exit_code}"}
-    line = next(iter(said.splitlines()), "")[:300]
-    message = f"{how.get(smoke.outcome, 'failed')} in {smoke.last_phase or 'its start'}" + (f": {line}" if line else "")
+    step = smoke.last_phase or "its start"
+    line = first_line(said, smoke.output_tail)
+    message = f"{how.get(smoke.outcome, 'failed')} in {step}" + (f": {line}" if line else "")
     if found is None:
         remedy = Remedy(order="Read the last lines of the output", safety="manual", verify=_VERIFY)
-        return _finding(
-            smoke, message, "rc-minus-11-segfault" if smoke.outcome == "signal" else "import-crashes", remedy
-        )
+        cause = "import-crashes" if step.startswith("import ") else "smoke-fails"
+        return _finding(smoke, message, "rc-minus-11-segfault" if smoke.outcome == "signal" else cause, remedy)
     row, match = found
     return _finding(smoke, message, row["cause"], remedy_of(row, prescriber, _VERIFY, match))
+
+
+def first_line(said: str, output: str | None) -> str:
+    """What a failure says in one line: its first, and of a build the first error of the compiler instead of its command."""
+    line = next(iter(said.splitlines()), "")
+    build = re.match(r".*Error building extension '\w+'", line)
+    if build is None:
+        return line[:300]
+    log = said[build.end() :]
+    error = re.search(_COMPILER, log) or re.search(_COMPILER, output or "")
+    return build.group() + (f": {error.group().strip()[:300]}" if error else "")
 
 
 def _finding(smoke: Smoke, what: str, cause: str, remedy: Remedy) -> Finding:
     tail = last_lines(smoke.output_tail, 12)
     where = f"smoke run, recipe {smoke.recipe}"
+    error = re.search(_COMPILER, smoke.error or "") if "Error building extension" in (smoke.error or "") else None
+    texts = [(f"{where}, compiler", error.group().strip()[:300])] if error else []
+    texts += [(where, tail)] if tail else []
     return Finding(
         message=f"the smoke run ({smoke.recipe} on {smoke.device or smoke.accelerator or 'an unknown device'}) {what}",
         cause=cause,
-        evidence=(Evidence(where=where, text=tail),) if tail else (),
+        evidence=tuple(Evidence(where=place, text=text) for place, text in texts),
         remedy=remedy,
     )

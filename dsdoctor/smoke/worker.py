@@ -7,6 +7,7 @@ import faulthandler
 import json
 import math
 import os
+import re
 import sys
 import time
 import traceback
@@ -30,6 +31,16 @@ def open_answer():
 def say(**values):
     # no ASCII escapes: "replace" must see lone surrogates, which no report can hold
     OUT.write(json.dumps(values, default=str, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+
+
+def shorten(text):
+    """At most 4000 characters. Of a long build log: its first line, then from the first error on, no line without end."""
+    if len(text) > 4000:
+        lines = [line[:1000] for line in text.splitlines()]
+        wrong = re.compile(r"(?i)\berror\b|undefined reference|cannot find|not found")
+        first = next((i for i, line in enumerate(lines) if i and wrong.search(line)), 1)
+        text = "\n".join([lines[0]] + lines[first:])
+    return text[:4000]
 
 
 class phase:
@@ -123,7 +134,7 @@ def main():
     except BaseException as error:
         trace = traceback.format_exc()
         sys.stderr.write(trace)
-        say(error_type=type(error).__name__, error=str(error)[:4000])
+        say(error_type=type(error).__name__, error=shorten(str(error)))
         sys.exit(1)
     finally:
         say(peak_host_bytes=peak_host_bytes())

@@ -80,8 +80,59 @@ def test_a_run_that_hangs_in_a_build_is_told_from_one_that_waits() -> None:
                        output_tail="Using /c/torch_extensions as PyTorch extensions root...")  # fmt: skip
     assert told(building).cause == "jit-lock-hang"
     waiting = told(h.smoke(outcome="timed-out", losses=(), seconds=600.0, last_phase="first step"))
-    assert waiting.cause == "import-hangs"
+    assert waiting.cause == "smoke-hangs"
     assert "first step" in waiting.message
+
+
+@pytest.mark.parametrize("phase", ["import torch", "import deepspeed"])
+def test_only_a_run_that_stopped_in_an_import_blames_the_import(phase: str) -> None:
+    assert told(h.smoke(outcome="timed-out", losses=(), last_phase=phase)).cause == "import-hangs"
+    assert told(h.smoke(outcome="exited", exit_code=7, losses=(), last_phase=phase)).cause == "import-crashes"
+    raised = h.smoke(outcome="failed", losses=(), error_type="WeirdError", error="new", last_phase=phase)
+    assert told(raised).cause == "import-crashes"
+
+
+@pytest.mark.parametrize("phase", ["initialize", "first step", "steps", None])
+def test_a_run_that_failed_later_does_not_blame_the_import(phase: str | None) -> None:
+    ended = told(h.smoke(outcome="exited", exit_code=7, losses=(), last_phase=phase))
+    assert ended.cause == "smoke-fails"
+    assert "exit code 7" in ended.message
+    assert (phase or "its start") in ended.message
+
+
+BUILD = """Error building extension 'cpu_adam': [1/3] c++ -MMD -Werror -DTORCH_EXTENSION_NAME=cpu_adam -c /s/cpu_adam.cpp
+FAILED: [code=1] cpu_adam.o
+c++ -MMD -MF cpu_adam.o.d -c /s/cpu_adam.cpp
+{0}
+/s/simd.h:13:1: error: something after it
+ninja: build stopped: subcommand failed.
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("/s/simd.h:12:3: error: expected unqualified-id before '}'", "op-build-fails"),
+        ("/s/cpu_adam.cpp:1:10: fatal error: foo.h: No such file or directory", "op-build-fails"),
+        ("cpu_adam.cpp(12): error C2065: 'ssize_t': undeclared identifier", "op-build-fails"),
+        ("cpu_adam.o: undefined reference to `omp_get_max_threads'", "op-build-fails"),
+        ("c++: fatal error: Killed signal terminated program cc1plus", "compile-oom"),
+        ("/bin/sh: 1: c++: not found", "cxx-compiler-missing"),
+    ],
+)
+def test_a_build_that_fails_is_told_by_the_first_error_of_the_compiler(line: str, cause: str) -> None:
+    finding = told(failed("RuntimeError", BUILD.format(line)))
+    assert finding.cause == cause
+    assert line in finding.message
+    assert "cpu_adam" in finding.message
+    assert "-DTORCH_EXTENSION_NAME" not in finding.message, "the compiler's command says nothing"
+    assert any(line in evidence.text for evidence in finding.evidence)
+
+
+def test_a_build_that_fails_without_a_word_still_names_the_op() -> None:
+    finding = told(failed("RuntimeError", "Error building extension 'cpu_adam'"))
+    assert finding.cause == "op-build-fails"
+    assert "cpu_adam" in finding.message
 
 
 def test_a_run_that_was_not_reached_is_unknown() -> None:

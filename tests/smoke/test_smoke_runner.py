@@ -48,6 +48,17 @@ def test_torch_that_raises(tmp_path: Path) -> None:
     assert found.phases == ()
 
 
+def test_the_compilers_first_error_is_kept_however_long_its_command_is(tmp_path: Path) -> None:
+    """torch puts ninja's whole output into its error: commands of many kilobytes, and pages of template notes."""
+    command = "[1/3] c++ " + "-I/a/folder " * 1000
+    build = f"Error building extension 'op': {command}\nFAILED: op.o\n{command}\nop.h:12:3: error: expected '}}'\n"
+    found = train(tmp_path, f"raise RuntimeError({build!r} + 'note: candidate template\\n' * 9000)")
+    assert found.error_type == "RuntimeError"
+    assert (found.error or "").startswith("Error building extension 'op'")
+    assert "op.h:12:3: error: expected '}'" in (found.error or "")
+    assert len(found.error or "") < 6000
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_training_that_is_killed_by_a_signal(tmp_path: Path) -> None:
     found = train(tmp_path, "import os; os.kill(os.getpid(), 4)")

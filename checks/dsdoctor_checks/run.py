@@ -64,8 +64,8 @@ def _wrong_numbers() -> Remedy:
 
 
 def _hung(smoke: Smoke, prescriber: Prescriber) -> Finding:
-    building = first_match([{"pattern": _BUILDING}], smoke.output_tail) is not None
     step = smoke.last_phase or "its start"
+    building = step.startswith(("compile ", "load ")) or first_match([{"pattern": _BUILDING}], smoke.output_tail)
     after = f" after {smoke.seconds:.0f} s" if smoke.seconds else ""
     if building:
         order = "Look for a `lock` file in the extension cache and delete it; or give the first build more time"

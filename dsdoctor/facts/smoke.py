@@ -6,7 +6,7 @@ from dsdoctor.facts.base import Fact
 
 
 class SmokePhase(Fact, frozen=True, kw_only=True):
-    name: str  # "import torch", "import deepspeed", "initialize", "first step", "steps"
+    name: str  # "import torch", "import deepspeed", "initialize", "compile deepspeed_shm_comm", "first step", "steps"
     seconds: float
 
 

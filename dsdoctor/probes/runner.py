@@ -7,12 +7,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Literal
 
 import msgspec
 
 KEEP_BYTES = 256 * 1024  # of each stream: the first half and the last half
+ANSWER_BYTES = 64 * 1024 * 1024
 _POSIX = os.name == "posix"
 _running: set["subprocess.Popen[bytes]"] = set()
 
@@ -36,17 +37,18 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Drain(threading.Thread):
-    """Reads a pipe to its end, keeping the first and the last part."""
+    """Reads a pipe to its end, keeping the first and the last part. ``hear`` is given each whole line as it comes."""
 
-    def __init__(self, pipe: IO[bytes], keep: int) -> None:
+    def __init__(self, pipe: IO[bytes], keep: int, hear: Callable[[bytes], None] | None = None) -> None:
         super().__init__(daemon=True)
-        self._pipe, self._half = pipe, keep // 2
+        self._pipe, self._half, self._hear, self._line = pipe, keep // 2, hear, b""
         self._head, self._tail, self._dropped = bytearray(), bytearray(), 0
         self.start()
 
     def run(self) -> None:
         with contextlib.suppress(OSError, ValueError):
             while chunk := self._pipe.read1(65536):  # type: ignore[attr-defined]
+                self._tell(chunk)
                 room = self._half - len(self._head)
                 self._head += chunk[:room]
                 self._tail += chunk[max(room, 0) :]
@@ -54,6 +56,14 @@ class _Drain(threading.Thread):
                     self._dropped += len(self._tail) - self._half
                     del self._tail[: len(self._tail) - self._half]
             self._pipe.close()
+
+    def _tell(self, chunk: bytes) -> None:
+        if self._hear is None:
+            return
+        *lines, self._line = (self._line + chunk).split(b"\n")
+        for line in lines:
+            with contextlib.suppress(Exception):  # a listener's fault must not cost the answer
+                self._hear(line)
 
     def held(self) -> bool:
         """True when somebody still has the other end open."""
@@ -73,43 +83,28 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     answer: bool = False,
+    hear: Callable[[bytes], None] | None = None,
     keep_bytes: int = KEEP_BYTES,
     stall_s: float | None = None,
 ) -> Ran:
     """Run ``argv`` in a process group of its own with closed stdin, for at most ``limit_s`` seconds.
 
     With ``answer`` the program gets ``--answer-fd N`` appended and what it writes to that descriptor comes back in
-    ``Ran.answer``, whatever it prints. The whole group is killed when the leader ends, is interrupted or runs over
+    ``Ran.answer``, whatever it prints; ``hear`` is told each line of it at once, in another thread. The whole group is killed when the leader ends, is interrupted or runs over
     (on Linux its session too).
     With ``stall_s`` (Linux) a program that neither computes nor reads for that long is ended early: it hangs.
     """
     started = time.monotonic()
     read_end, write_end = os.pipe() if answer else (-1, -1)
-    options = _group()
-    if answer and _POSIX:
-        options["pass_fds"] = (write_end,)
-    command = [*argv, *(["--answer-fd", str(_inherit(write_end))] if answer else [])]
-    try:
-        process: subprocess.Popen[bytes] = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(env) if env is not None else None,
-            cwd=cwd,
-            close_fds=_POSIX or not answer,
-            **options,
-        )
-    except (OSError, ValueError) as error:
-        for end in (read_end, write_end):
-            if end >= 0:
-                os.close(end)
-        return Ran(ending="not-started", problem=_reason(error), seconds=time.monotonic() - started)
-    _running.add(process)
-    answers = None
-    if answer:
+    process = _start(argv, write_end, env, cwd)
+    if write_end >= 0:
         os.close(write_end)
-        answers = _Drain(os.fdopen(read_end, "rb"), 64 * 1024 * 1024)
+    if not isinstance(process, subprocess.Popen):
+        if read_end >= 0:
+            os.close(read_end)
+        return Ran(ending="not-started", problem=_reason(process), seconds=time.monotonic() - started)
+    _running.add(process)
+    answers = _Drain(os.fdopen(read_end, "rb"), ANSWER_BYTES, hear) if answer else None
     assert process.stdout is not None
     assert process.stderr is not None
     out, err = _Drain(process.stdout, keep_bytes), _Drain(process.stderr, keep_bytes)
@@ -122,6 +117,30 @@ def run(
     if any(drain is not None and drain.held() for drain in (out, err, answers)):
         kill_session(process.pid)  # it ended well, and somebody still holds its pipes
     return _ended(process, late, out, err, answers, time.monotonic() - started)
+
+
+def _start(
+    argv: Sequence[str], answer_fd: int, env: Mapping[str, str] | None, cwd: str | None
+) -> "subprocess.Popen[bytes] | OSError | ValueError":
+    """The started program, or why it cannot be started. ``answer_fd`` is given to it when there is one (>= 0)."""
+    options = _group()
+    answer = answer_fd >= 0
+    if answer and _POSIX:
+        options["pass_fds"] = (answer_fd,)
+    command = [*argv, *(["--answer-fd", str(_inherit(answer_fd))] if answer else [])]
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env) if env is not None else None,
+            cwd=cwd,
+            close_fds=_POSIX or not answer,
+            **options,
+        )
+    except (OSError, ValueError) as error:
+        return error
 
 
 def _wait(

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dsdoctor.probes import runner
@@ -107,8 +107,10 @@ class System:
         *,
         env: Mapping[str, str] | None = None,
         answer: bool = False,
+        hear: Callable[[bytes], None] | None = None,
         stall_s: float | None = None,
     ) -> Ran:
         """Run a program with this System's environment and working folder; see runner.run."""
         cwd = self.cwd or tempfile.gettempdir()
-        return runner.run(argv, limit_s, env=self.env if env is None else env, cwd=cwd, answer=answer, stall_s=stall_s)
+        env = self.env if env is None else env
+        return runner.run(argv, limit_s, env=env, cwd=cwd, answer=answer, hear=hear, stall_s=stall_s)

@@ -33,12 +33,60 @@ def run(system: System, python: Python, *, use_gpu: bool, limit_s: float, observ
     if cache:
         release_locks(system, cache, OLD_LOCK_S)
     observe(Event(kind="smoke-phase", name="zero2", detail="the first run compiles an op, about a minute on two cores"))
+    live = _Live(observe)
     try:
-        ran = system.run([python.executable, str(WORKER)], limit_s, env=env, answer=True)
+        ran = system.run([python.executable, str(WORKER)], limit_s, env=env, answer=True, hear=live.hear)
     finally:
         if cache:
             release_locks(system, cache, 0.0)  # what built is dead by now
     return told(ran)
+
+
+class _Live:
+    """Tells the observer each phase when it begins, and the one around it again when it ends."""
+
+    def __init__(self, observe: Observer) -> None:
+        self._observe = observe
+        self._phases = _Phases()
+
+    def hear(self, line: bytes) -> None:
+        before = self._phases.current
+        self._phases.see(_event(line))
+        now = self._phases.current
+        if now is not None and now != before:
+            self._observe(Event(kind="smoke-phase", name=now, detail=_words(now)))
+
+
+class _Phases:
+    """Which phase a training is in: the innermost that began and did not end, else the last one."""
+
+    def __init__(self) -> None:
+        self.current: str | None = None
+        self.ended: list[SmokePhase] = []
+        self._open: list[str] = []
+
+    def see(self, event: Mapping[str, Any]) -> None:
+        if "begin" in event:
+            self.current = event["begin"]
+            self._open.append(event["begin"])
+        elif "end" in event:
+            self.ended.append(SmokePhase(name=event["end"], seconds=event["seconds"]))
+            self._open = [name for name in self._open if name != event["end"]]
+            self.current = self._open[-1] if self._open else self.current
+
+
+def _words(phase: str) -> str:
+    verb, _, op = phase.partition(" ")
+    return {"compile": f"compiling {op} (first time only)", "load": f"loading {op}"}.get(verb, phase)
+
+
+def _event(line: bytes) -> Mapping[str, Any]:
+    """One line of the worker; empty when it is cut off or somebody else's."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return {}
+    return event if isinstance(event, dict) else {}
 
 
 def environment(system: System, python: Python, use_gpu: bool) -> dict[str, str]:
@@ -112,20 +160,12 @@ def told(ran: Ran) -> Smoke:
     values: dict[str, Any] = {}
     losses: list[float] = []
     step_ms: list[float] = []
-    phases: list[SmokePhase] = []
-    current: str | None = None
+    phases = _Phases()
     done = False
     for line in ran.answer.splitlines():
-        try:
-            event: Mapping[str, Any] = json.loads(line)
-        except ValueError:
-            continue
-        if not isinstance(event, dict):
-            continue
-        current = event.get("begin", current)
+        event = _event(line)
+        phases.see(event)
         done = done or bool(event.get("done"))
-        if "end" in event:
-            phases.append(SmokePhase(name=event["end"], seconds=event["seconds"]))
         if "loss" in event:
             losses.append(event["loss"])
             step_ms.append(round(event["step_ms"], 2))
@@ -137,8 +177,8 @@ def told(ran: Ran) -> Smoke:
             "outcome": _outcome(ran, done, "error_type" in values),
             "losses": losses,
             "step_ms": step_ms,
-            "phases": [msgspec.to_builtins(p) for p in phases],
-            "last_phase": current or "start",
+            "phases": [msgspec.to_builtins(p) for p in phases.ended],
+            "last_phase": phases.current or "start",
             "output_tail": None if done and ran.ok else (ran.stdout + "\n" + ran.stderr)[-TAIL_CHARACTERS:] or None,
             "signal": ran.signal,
             "exit_code": ran.code,

@@ -58,6 +58,25 @@ class phase:
             say(end=self.name, seconds=time.monotonic() - self.started)
 
 
+def announce_ops():
+    """Make each op that DeepSpeed compiles or loads a phase. A DeepSpeed that builds in another way goes unannounced."""
+    try:
+        from deepspeed.ops.op_builder.builder import OpBuilder
+
+        jit_load = OpBuilder.jit_load
+    except Exception:
+        return
+
+    def announced(self, *args, **kwargs):
+        name = str(getattr(self, "name", "an op"))
+        library = os.path.join(os.environ.get("TORCH_EXTENSIONS_DIR", ""), name, name)
+        built = any(os.path.exists(library + ending) for ending in (".so", ".pyd"))
+        with phase(("load " if built else "compile ") + name):
+            return jit_load(self, *args, **kwargs)
+
+    OpBuilder.jit_load = announced
+
+
 def config(dtype):
     settings = {
         "train_micro_batch_size_per_gpu": BATCH,
@@ -130,6 +149,7 @@ def main():
             import torch
         with phase("import deepspeed"):
             import deepspeed
+        announce_ops()
         train(torch, deepspeed)
     except BaseException as error:
         trace = traceback.format_exc()

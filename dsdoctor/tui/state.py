@@ -164,7 +164,7 @@ class Progress:
             self._ended[event.name] = (event.outcome or "ok", seconds)
         elif event.kind == "smoke-phase":
             self._began.setdefault("smoke", at)
-            self._details["smoke"] = f"{event.name} {event.detail or event.outcome or ''}".strip()
+            self._details["smoke"] = event.detail or event.name
         elif event.kind == "judging":
             self.phase = "judging"
         else:

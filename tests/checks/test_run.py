@@ -79,6 +79,9 @@ def test_a_run_that_hangs_in_a_build_is_told_from_one_that_waits() -> None:
     building = h.smoke(outcome="timed-out", losses=(), seconds=600.0, last_phase="initialize",
                        output_tail="Using /c/torch_extensions as PyTorch extensions root...")  # fmt: skip
     assert told(building).cause == "jit-lock-hang"
+    compiling = told(h.smoke(outcome="timed-out", losses=(), seconds=600.0, last_phase="compile deepspeed_shm_comm"))
+    assert compiling.cause == "jit-lock-hang"
+    assert "compile deepspeed_shm_comm" in compiling.message
     waiting = told(h.smoke(outcome="timed-out", losses=(), seconds=600.0, last_phase="first step"))
     assert waiting.cause == "smoke-hangs"
     assert "first step" in waiting.message

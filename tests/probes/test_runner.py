@@ -55,6 +55,34 @@ def test_answer_is_apart_from_noise() -> None:
     assert "noise" in ran.stderr
 
 
+def test_lines_of_the_answer_are_heard_while_the_program_runs(tmp_path: Path) -> None:
+    """The program waits for a file that only the listener makes: without streaming it would run over."""
+    sign = tmp_path / "heard"
+    heard: list[bytes] = []
+
+    def hear(line: bytes) -> None:
+        heard.append(line)
+        sign.touch()
+
+    source = ANSWER + (
+        "import time; os.write(fd, b'fir'); os.write(fd, b'st\\nsec')\n"
+        f"while not os.path.exists({str(sign)!r}): time.sleep(0.02)\n"
+        "os.write(fd, b'ond\\nunended')"
+    )
+    ran = python(source, 20.0, answer=True, hear=hear)
+    assert ran.ok
+    assert heard == [b"first", b"second"]
+    assert ran.answer == b"first\nsecond\nunended"
+
+
+def test_a_listener_that_raises_loses_nothing_of_the_answer() -> None:
+    def hear(line: bytes) -> None:
+        raise ValueError(line)
+
+    ran = python(ANSWER + "os.write(fd, b'one\\ntwo\\n')", answer=True, hear=hear)
+    assert (ran.ok, ran.answer) == (True, b"one\ntwo\n")
+
+
 CHILD = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
 
 

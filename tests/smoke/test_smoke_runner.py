@@ -91,6 +91,70 @@ def test_another_torch_or_deepspeed_gets_a_cache_of_its_own(tmp_path: Path) -> N
     assert all(Path(str(folder)).is_dir() for folder in folders)
 
 
+FAKE_DEEPSPEED = """
+import os
+from deepspeed.ops.op_builder.builder import OpBuilder
+
+class Builder(OpBuilder):
+    name = "deepspeed_shm_comm"
+
+def initialize(**_):
+    Builder().jit_load()
+    raise RuntimeError("far enough")
+"""
+FAKE_BUILDER = """
+import os, time
+
+class OpBuilder:
+    def jit_load(self, verbose=True):
+        folder = os.path.join(os.environ["TORCH_EXTENSIONS_DIR"], self.name)
+        os.makedirs(folder, exist_ok=True)
+        if os.environ.get("HANGS"):
+            time.sleep(600)
+        open(os.path.join(folder, self.name + ".so"), "w").close()
+"""
+FAKE_TORCH = """
+import types
+manual_seed = lambda seed: None
+cuda = types.SimpleNamespace(is_available=lambda: False)
+nn = types.SimpleNamespace(Linear=lambda *_: None, ReLU=lambda: None, Sequential=lambda *_: types.SimpleNamespace(parameters=list))
+"""
+
+
+def builder(folder: Path) -> None:
+    package = folder / "fake" / "deepspeed"
+    (package / "ops" / "op_builder").mkdir(parents=True)
+    (package / "__init__.py").write_text(FAKE_DEEPSPEED)
+    (package / "ops" / "op_builder" / "builder.py").write_text(FAKE_BUILDER)
+    (folder / "fake" / "torch.py").write_text(FAKE_TORCH)
+    (folder / "work").mkdir()
+
+
+def words(folder: Path, limit_s: float = 60.0, **env: str) -> tuple[list[str | None], Smoke]:
+    heard: list[Event] = []
+    env = {**os.environ, "PYTHONPATH": str(folder / "fake"), "XDG_CACHE_HOME": str(folder / "cache"), **env}
+    system = System(env, cwd=str(folder / "work"))
+    found = runner.run(system, patient(), use_gpu=False, limit_s=limit_s, observe=heard.append)
+    assert {event.kind for event in heard} == {"smoke-phase"}
+    return [event.detail for event in heard], found
+
+
+def test_observer_hears_which_op_is_compiled_and_that_it_is_only_loaded_the_next_time(tmp_path: Path) -> None:
+    builder(tmp_path)
+    first, found = words(tmp_path)
+    assert first[1:] == ["import torch", "import deepspeed", "initialize", "compiling deepspeed_shm_comm (first time only)", "initialize"]  # fmt: skip
+    assert (found.last_phase, found.error) == ("initialize", "far enough")
+    second, _ = words(tmp_path)
+    assert second[-2:] == ["loading deepspeed_shm_comm", "initialize"]
+
+
+def test_a_compilation_that_does_not_end_is_named(tmp_path: Path) -> None:
+    builder(tmp_path)
+    heard, found = words(tmp_path, 4.0, HANGS="1")
+    assert heard[-1] == "compiling deepspeed_shm_comm (first time only)"
+    assert (found.outcome, found.last_phase) == ("timed-out", "compile deepspeed_shm_comm")
+
+
 def test_observer_hears_before_the_long_wait(tmp_path: Path) -> None:
     heard: list[Event] = []
     env = {"XDG_CACHE_HOME": str(tmp_path)}

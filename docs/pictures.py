@@ -16,6 +16,11 @@ MACHINE = ROOT / "fixtures/machines/h200-arch-list-9.0a"
 WIDTH, HEIGHT = 100, 34
 
 
+def spaced(svg: str) -> str:
+    """Keep blanks at the start of a text: some renderers drop them otherwise, and words run together."""
+    return svg.replace("<text ", '<text xml:space="preserve" ').replace("&#160;", " ")
+
+
 def report_picture(report: Report) -> str:
     """SVG of the text report."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
@@ -37,8 +42,8 @@ async def tui_picture(report: Report) -> str:
 def main() -> None:
     """Write docs/report.svg and docs/tui.svg."""
     report = diagnose(read_snapshot(str(MACHINE)).replace(origin="h200"), load_knowledge())
-    (ROOT / "docs/report.svg").write_text(report_picture(report), "utf-8")
-    (ROOT / "docs/tui.svg").write_text(asyncio.run(tui_picture(report)), "utf-8")
+    (ROOT / "docs/report.svg").write_text(spaced(report_picture(report)), "utf-8")
+    (ROOT / "docs/tui.svg").write_text(spaced(asyncio.run(tui_picture(report))), "utf-8")
 
 
 if __name__ == "__main__":

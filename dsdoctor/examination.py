@@ -210,7 +210,7 @@ def _assemble(base: Snapshot, found: dict[str, Fact], missing: dict[str, Unavail
 
 
 def _from_ds_report(name: str) -> Snapshot:
-    from dsdoctor.readers import ds_report
+    from dsdoctor.readers import beside, ds_report
 
     try:
         if name == "-":
@@ -220,8 +220,10 @@ def _from_ds_report(name: str) -> Snapshot:
                 data = file.read(SNAPSHOT_LIMIT)
     except OSError as error:
         raise ExaminationError(f"{name} cannot be read: {error.strerror or error}") from None
-    report = ds_report.parse(data.decode("utf-8", "replace"), "standard input" if name == "-" else name)
-    sections = {SECTIONS[type(fact)]: fact for fact in ds_report.facts_of(report).values()}
+    text = data.decode("utf-8", "replace")
+    report = ds_report.parse(text, "standard input" if name == "-" else name)
+    sections = ds_report.facts_of(report)
+    sections |= beside.facts_of(text, sections.get("toolkits"))
     silent = Unavailable(kind="not-examined", detail="a pasted ds_report does not say")
     unavailable = {s: silent for s in SECTIONS.values() if s not in sections} | _not_asked(smoke=True, config=True)
     return Snapshot(tool_version=__version__, origin=report.source, taken_at=now(), unavailable=unavailable).replace(

@@ -68,10 +68,10 @@ def _hung(smoke: Smoke, prescriber: Prescriber) -> Finding:
     building = step.startswith(("compile ", "load ")) or first_match([{"pattern": _BUILDING}], smoke.output_tail)
     after = f" after {smoke.seconds:.0f} s" if smoke.seconds else ""
     if building:
-        order = "Look for a `lock` file in the extension cache and delete it; or give the first build more time"
+        order = "Run once more: a build goes on where it stopped. If it stands still again, look for a compiler that hangs and a `lock` file in the extension cache"
         return _finding(
             smoke, f"did not end{after}; it was building an op in: {step}", "jit-lock-hang",
-            Remedy(order=order, safety="careful", verify=_VERIFY, note="a first build of all ops can take minutes: --smoke-limit"),
+            Remedy(order=order, safety="careful", verify=_VERIFY, note="a first build takes about a minute on two idle cores; a busy or slow machine needs longer"),
         )  # fmt: skip
     order = "Find out what the step waits for: another rank, a driver, a network folder"
     cause = "import-hangs" if step.startswith("import ") else "smoke-hangs"

@@ -94,8 +94,7 @@ def run(
     (on Linux its session too).
     With ``stall_s`` (Linux) a program that neither computes nor reads for that long is ended early: it hangs.
     """
-    started = time.monotonic()
-    read_end, write_end = os.pipe() if answer else (-1, -1)
+    started, (read_end, write_end) = time.monotonic(), os.pipe() if answer else (-1, -1)
     process = _start(argv, write_end, env, cwd)
     if write_end >= 0:
         os.close(write_end)

@@ -1,11 +1,13 @@
 """The smoke run: when it proves health, and what it names when it dies."""
 
 import math
+import re
 
 import pytest
 from dsdoctor_checks import run as family
 
 from dsdoctor import healthy as h
+from dsdoctor.cli import check
 from dsdoctor.facts import Smoke
 from dsdoctor.model import Finding, Proof, Status
 from dsdoctor.testing import verdict
@@ -86,6 +88,10 @@ def test_a_run_that_hangs_in_a_build_is_told_from_one_that_waits() -> None:
     compiling = told(h.smoke(outcome="timed-out", losses=(), seconds=600.0, last_phase="compile deepspeed_shm_comm"))
     assert compiling.cause == "jit-lock-hang"
     assert "compile deepspeed_shm_comm" in compiling.message
+    assert compiling.remedy is not None
+    options = {name for option in check.command.params for name in option.opts}
+    said = f"{compiling.remedy.note} {compiling.remedy.order} {compiling.remedy.verify}"
+    assert set(re.findall(r"--[\w-]+", said)) <= options, "an option that `dsdoctor check` has not"
     waiting = told(h.smoke(outcome="timed-out", losses=(), seconds=600.0, last_phase="first step"))
     assert waiting.cause == "smoke-hangs"
     assert "first step" in waiting.message

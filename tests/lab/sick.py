@@ -15,6 +15,14 @@ HEALTHY = Path(sysconfig.get_path("purelib"))
 PURE_PATH = os.pathsep.join(("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"))
 
 
+# The dsdoctor of this tree, whichever one is installed; PYTHONPATH would reach the patient too.
+ROOMS = os.pathsep.join(str(Path(__file__).parents[2] / room) for room in ("", "checks"))
+DOCTOR = (
+    "import os, runpy, sys; sys.path[:1] = sys.argv.pop(1).split(os.pathsep); "
+    "runpy.run_module('dsdoctor', run_name='__main__', alter_sys=True)"
+)
+
+
 class Sick:
     """A patient: its interpreter, its site-packages, and the variables under which it is examined."""
 
@@ -99,22 +107,35 @@ class Sick:
     def examine(self, *options: str) -> "Answer":
         """Run the real command line on this patient."""
         started = time.monotonic()
+        mark = f"{os.getpid()}-{started}"
         done = subprocess.run(
-            [sys.executable, "-m", "dsdoctor", "check", "--json", "--python", str(self.python), *options],
-            env=self.env,
+            [sys.executable, "-c", DOCTOR, ROOMS, "check", "--json", "--python", str(self.python), *options],
+            env=self.env | {"DSDOCTOR_LAB": mark},
             cwd=self.cwd,
             capture_output=True,
             timeout=120,
             check=False,
         )
-        return Answer(done, time.monotonic() - started)
+        return Answer(done, time.monotonic() - started, left_running(mark))
+
+
+def left_running(mark: str) -> list[str]:
+    """Command lines of the processes that still carry this examination's mark in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"DSDOCTOR_LAB={mark}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+        except OSError:
+            continue  # it ended meanwhile, or is another user's
+    return found
 
 
 class Answer:
-    """What came back: exit code, the JSON document, and the wall time."""
+    """What came back: exit code, the JSON document, the wall time, and what was left running."""
 
-    def __init__(self, done: "subprocess.CompletedProcess[bytes]", seconds: float) -> None:
-        self.code, self.seconds = done.returncode, seconds
+    def __init__(self, done: "subprocess.CompletedProcess[bytes]", seconds: float, left: list[str]) -> None:
+        self.code, self.seconds, self.left = done.returncode, seconds, left
         self.stderr = done.stderr.decode("utf-8", "replace")
         self.document: Mapping[str, Any] = json.loads(done.stdout)
 
@@ -122,6 +143,11 @@ class Answer:
     def first_cause(self) -> str:
         causes = self.document["causes"]
         return str(causes[0]["cause"]) if causes else ""
+
+    @property
+    def crashed(self) -> list[str]:
+        """Checks that raised: always a fault of dsdoctor."""
+        return [v["code"] for v in self.document["verdicts"] if v["status"] == "crashed"]
 
     @property
     def causes(self) -> list[str]:

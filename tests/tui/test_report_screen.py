@@ -51,6 +51,41 @@ async def test_a_narrow_terminal_shows_the_list_or_the_check_and_esc_goes_back()
         await reads(pilot, "CUDA013  PASSED")
 
 
+async def test_a_text_that_fills_a_narrow_terminal_says_how_to_leave_it() -> None:
+    app = doctor(reports.sick())
+    async with app.run_test(size=(60, 20), notifications=True) as pilot:
+        assert "back to the list" not in await reads(pilot, "ERROR CUDA012")
+        await pilot.press("enter")
+        await reads(pilot, "Found", "Esc goes back to the list")
+    wide = doctor(reports.sick())
+    async with wide.run_test(size=WIDE, notifications=True) as pilot:
+        await reads(pilot, "ERROR CUDA012")
+        await pilot.press("enter")
+        assert "back to the list" not in await reads(pilot, "Found"), "the list is there to see"
+
+
+@pytest.mark.parametrize("size", SIZES[:2])
+async def test_a_row_that_is_too_long_shows_that_it_goes_on(size: tuple[int, int]) -> None:
+    app = doctor(reports.sick())
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await reads(pilot, "ERROR CUDA012")
+        row = next(line for line in lines(app) if "ERROR CUDA012" in line).partition("│")[0].rstrip()
+        assert row.endswith("…")
+        await pilot.resize_terminal(250, 40)
+        await reads(pilot, "ERROR CUDA012")
+        wide = next(line for line in lines(app) if "ERROR CUDA012" in line).partition("│")[0].rstrip()
+        assert len(wide) > len(row)
+
+
+async def test_what_was_copied_is_named_and_hides_nothing() -> None:
+    app = doctor(reports.sick())
+    async with app.run_test(size=(60, 20), notifications=True) as pilot:
+        await reads(pilot, "ERROR CUDA012")
+        await pilot.press("2", "c", "c")
+        said = await reads(pilot, "commands copied: ")
+        assert said.count("copied") == 1
+
+
 async def test_a_wide_terminal_follows_the_cursor() -> None:
     app = doctor(reports.sick())
     async with app.run_test(size=WIDE, notifications=True) as pilot:

@@ -130,8 +130,7 @@ class MainScreen(Screen[None]):
             self.say("There is no command to copy here.")
             return
         self.app.copy_to_clipboard("\n".join(clean(command) for command in commands) + "\n")
-        self.say("")
-        self.notify(f"{len(commands)} command{'s' if len(commands) > 1 else ''} copied")
+        self.say(f"{len(commands)} command{'s' if len(commands) > 1 else ''} copied: {commands[0]}")
 
     @on(Capabilities.Blocker)
     def _show_blocker(self, message: Capabilities.Blocker) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import ClassVar
 
+from rich.style import Style
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
@@ -30,6 +31,16 @@ class Search(Input):
         self.post_message(self.Submitted(self, ""))
 
 
+class Checks(Tree[Entry]):
+    """A row that is too long ends in an ellipsis."""
+
+    def render_label(self, node: TreeNode[Entry], base_style: Style, style: Style) -> Text:
+        label = super().render_label(node, base_style, style)
+        guides = self.guide_depth if isinstance(node.data, Verdict) else 0
+        label.truncate(max(self.scrollable_content_region.width - guides, 10), overflow="ellipsis")
+        return label
+
+
 class Findings(Pane):
     """Families and checks on the left, the selected one on the right."""
 
@@ -43,7 +54,7 @@ class Findings(Pane):
         self._search = ""
 
     def compose(self) -> ComposeResult:
-        tree: Tree[Entry] = Tree("checks", id="checks")
+        tree = Checks("checks", id="checks")
         tree.show_root = False
         tree.guide_depth = 2
         with Vertical(id="left"):
@@ -54,7 +65,7 @@ class Findings(Pane):
 
     @property
     def tree_(self) -> Tree[Entry]:
-        return self.query_one("#checks", Tree)
+        return self.query_one("#checks", Checks)
 
     def list_widget(self) -> Tree[Entry]:
         return self.tree_

@@ -19,6 +19,7 @@ class Reader(VerticalScroll, can_focus=True):
 
     def compose(self) -> ComposeResult:
         yield Static(id="text")
+        yield Static("Esc goes back to the list", id="back")
 
     def show(self, *parts: RenderableType) -> None:
         self.query_one("#text", Static).update(Group(*parts))

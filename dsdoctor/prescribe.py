@@ -58,11 +58,9 @@ class Prescriber:
     def python(self) -> str:
         """The patient's interpreter, quoted for a shell."""
         executable = self.python_facts.executable if self.python_facts else "python"
-        return (
-            f'"{executable}"'
-            if self.windows and " " in executable
-            else (executable if self.windows else shlex.quote(executable))
-        )
+        if self.windows:
+            return f'"{executable}"' if " " in executable else executable
+        return self._quote(executable)
 
     def pip(self, *requirements: str, options: str = "") -> str:
         """Install distributions into the patient's environment."""
@@ -139,6 +137,10 @@ class Prescriber:
     def _quote(self, text: str) -> str:
         if self.windows:
             return f'"{text}"' if any(c in text for c in " <>|&") else text
+        if text.startswith(
+            "~/"
+        ):  # a machine that was recorded without the name of its home; quoted, ~ would be a folder
+            return f"~/{shlex.quote(text[2:])}"
         return shlex.quote(text)
 
 

@@ -123,3 +123,13 @@ def test_system_python_that_pip_may_not_touch_gets_a_virtual_environment() -> No
     )
     docker = msgspec.structs.replace(DEBIAN, container="docker")
     assert Prescriber(docker, system).pip("ninja") == "/usr/bin/python3 -m pip install --break-system-packages ninja"
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash reads the command")
+@pytest.mark.parametrize("path", ["~/v/bin/python", "~/my env/bin/python", "/my env/~/python", "/v$x/`id`/python"])
+def test_paths_of_a_redacted_machine_are_found_by_the_shell(path: str) -> None:
+    rx = Prescriber(DEBIAN, replace(VENV, executable=path, prefix=path, environment="conda"))
+    wanted = re.sub(r"\A~", "/my home", path)
+    assert rx.conda("nvcc") == f"conda install -y -p {rx.python} -c conda-forge nvcc"
+    done = subprocess.run(["bash", "-c", f"printf %s {rx.python}"], env={"HOME": "/my home"}, capture_output=True)
+    assert done.stdout.decode() == wanted

@@ -29,7 +29,6 @@ def _check(values: dict[str, Any]) -> int:
     from dsdoctor.cli.exit_codes import exit_code
     from dsdoctor.cli.notes import notes
     from dsdoctor.cli.output import render, write
-    from dsdoctor.cli.privacy import shown
     from dsdoctor.cli.progress import progress
     from dsdoctor.examination import ExaminationError, examine
 
@@ -42,8 +41,8 @@ def _check(values: dict[str, Any]) -> int:
         report = examine(wanted, observe)
     verbosity = -1 if values["quiet"] else values["verbose"]
     fail_on = values["fail_on"] or wanted.settings.fail_on or "error"
-    told = shown(report, form, values["redact"])
-    write(render(told, form, verbosity, to_file=bool(output), fail_on=fail_on), output)
+    document = render(report, form, verbosity, to_file=bool(output), fail_on=fail_on, private=values["redact"])
+    write(document, output)
     for note in notes(report, wanted, form):
         click.echo(f"dsdoctor: {note}", err=True)
     return exit_code(report, fail_on)

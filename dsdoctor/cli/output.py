@@ -3,14 +3,21 @@
 import sys
 from pathlib import Path
 
+from dsdoctor.cli.privacy import shown
 from dsdoctor.cli.terminal import colour, columns, forget_stdout, takes
 from dsdoctor.examination import ExaminationError
 from dsdoctor.model import Report
 from dsdoctor.render import renderer
 
 
-def render(report: Report, form: str, verbosity: int, *, to_file: bool, fail_on: str = "error") -> str:
-    """The report in a format; text adapts to the terminal that will show it, JUnit's failures to ``fail_on``."""
+def render(
+    report: Report, form: str, verbosity: int, *, to_file: bool, fail_on: str = "error", private: bool | None = None
+) -> str:
+    """The report in a format; text adapts to the terminal that will show it, JUnit's failures to ``fail_on``.
+
+    ``private``: without the names of this machine; None: as the format has it. No report is rendered around that.
+    """
+    report = shown(report, form, private)
     if form == "junit":
         from dsdoctor.render import junit
 

@@ -90,7 +90,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         name = re.escape(self.user)
         places = [
             rf"(?<=[/\\]){name}(?=[/\\:;,'\"\s)\]]|$)|(?<![\w.@/-]){name}(?=@[\w]|@$)",
-            rf"(?<![\w-])(?P<told>{_TOLD}){name}(?![\w.-])",
+            rf"(?<![\w-])(?P<told>{_TOLD}){name}(?![\w-]|\.\w)",
         ]
         if len(self.user) > 3 and self.user.lower() not in self.spoken:  # a short name may be a word of any sentence
             places.append(rf"(?<![\w.@/-]){name}(?![\w-]|\.\w)")

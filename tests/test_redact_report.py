@@ -1,6 +1,8 @@
 """A report that is passed on names nobody, in every format, and is still true and readable."""
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -161,6 +163,7 @@ def test_versions_of_every_shape_stay(sentence: str) -> None:
 
 def test_a_user_called_like_a_package_is_found_in_paths_only() -> None:
     rich = Words(home="/home/rich", user="rich", spoken=frozenset(["rich"]))
+    assert text("it is owned by bob.", Words(user="bob")) == "it is owned by user."
     assert text("pip install rich; /data/rich/x owned by rich", rich) == "pip install rich; /data/user/x owned by user"
 
 
@@ -183,6 +186,25 @@ def test_a_redacted_command_still_does_the_same(line: str) -> None:
         subprocess.run(["bash", "-c", c], env=variables, capture_output=True, check=True).stdout for c in (line, shown)
     ]
     assert said[0] == said[1]
+
+
+PART = st.sampled_from(["/home/alice", "/x", "'", '"', "\\", "$", "`", "!", "a", "~", " b"])
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash reads the command")
+@settings(deadline=None, max_examples=80)
+@given(st.lists(PART, max_size=6), st.sampled_from([" ", ":", "="]), st.booleans())
+def test_a_quoted_word_stays_the_same_word(parts: list[str], between: str, double: bool) -> None:
+    word = between.join(parts)
+    quoted = '"' + re.sub(r'(["\\$`])', r"\\\1", word) + '"' if double else shlex.quote(word)
+    line = f"printf %s {quoted}"
+    shown = command(line, WORDS)
+    assert "alice" not in shown
+    variables = {"HOME": "/home/alice", "PATH": os.environ["PATH"]}
+    said = [
+        subprocess.run(["bash", "-c", c], env=variables, capture_output=True).stdout.decode() for c in (line, shown)
+    ]
+    assert said == [word, word]
 
 
 def test_commands_of_notebooks_and_windows_name_the_home_in_their_own_words() -> None:

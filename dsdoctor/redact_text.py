@@ -144,12 +144,12 @@ def tokens(value: str) -> str:
 def command(value: str, words: Words) -> str:
     """The same for a command: it names the home folder so that a shell, cmd or Python still finds it."""
     if words.home_pattern and words.home_pattern.search(value):
-        value = words.home_pattern.sub(lambda m: _home_in(value, m.start(), words), value)
+        value = words.home_pattern.sub(lambda m: _home_in(value, m.start(), m.end(), words), value)
         value = _EMPTY_QUOTES.sub("", value)
     return text(value, words)
 
 
-def _home_in(line: str, start: int, words: Words) -> str:
+def _home_in(line: str, start: int, end: int, words: Words) -> str:
     """What stands for the home folder at this place of a command."""
     if words.on_windows:
         return "%USERPROFILE%"
@@ -158,7 +158,8 @@ def _home_in(line: str, start: int, words: Words) -> str:
         return f"{quote} + os.environ['HOME'] + {quote}" if quote else "~"
     if quote == "'":
         return "'\"$HOME\"'"
-    return "~" if not quote and re.search(r"(?:^!?|\s)\Z", line[:start]) else "$HOME"
+    alone = not quote and re.search(r"(?:^!?|\s)\Z", line[:start]) and re.match(r"/|\s|\Z", line[end:])
+    return "~" if alone else "$HOME"
 
 
 def _open_quote(line: str) -> str:

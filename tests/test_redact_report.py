@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dsdoctor.examination import diagnose, load_knowledge
@@ -193,6 +193,7 @@ PART = st.sampled_from(["/home/alice", "/x", "'", '"', "\\", "$", "`", "!", "a",
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash reads the command")
 @settings(deadline=None, max_examples=80)
+@example(["/home/alice", "/home/alice"], ":", False)
 @given(st.lists(PART, max_size=6), st.sampled_from([" ", ":", "="]), st.booleans())
 def test_a_quoted_word_stays_the_same_word(parts: list[str], between: str, double: bool) -> None:
     word = between.join(parts)

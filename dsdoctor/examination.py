@@ -151,6 +151,8 @@ def read_snapshot(name: str) -> Snapshot:
         path = Path(name)
         if path.is_dir():
             path = path / "facts.json"
+            if not path.exists():
+                raise ExaminationError(f"{name} holds no facts.json: it is no recorded machine")
         if path.stat().st_size > SNAPSHOT_LIMIT:
             raise ExaminationError(f"{name} is larger than any snapshot ({path.stat().st_size} bytes)")
         snapshot = decode(path.read_bytes(), name)
@@ -214,12 +216,14 @@ def _from_ds_report(name: str) -> Snapshot:
 
     try:
         if name == "-":
-            data = sys.stdin.buffer.read(SNAPSHOT_LIMIT)
+            data = sys.stdin.buffer.read(SNAPSHOT_LIMIT + 1)
         else:
             with open(name, "rb") as file:
-                data = file.read(SNAPSHOT_LIMIT)
+                data = file.read(SNAPSHOT_LIMIT + 1)
     except OSError as error:
         raise ExaminationError(f"{name} cannot be read: {error.strerror or error}") from None
+    if len(data) > SNAPSHOT_LIMIT:
+        raise ExaminationError(f"{name} is larger than any ds_report (over {SNAPSHOT_LIMIT // 2**20} MiB)")
     text = data.decode("utf-8", "replace")
     report = ds_report.parse(text, "standard input" if name == "-" else name)
     sections = ds_report.facts_of(report)

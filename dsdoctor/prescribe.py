@@ -1,5 +1,6 @@
 """From an intention ("install ninja") to the exact command for this machine and this environment."""
 
+import re
 import shlex
 
 from dsdoctor.facts import Host, Python, Snapshot
@@ -24,6 +25,10 @@ _INSTALL = {
     "brew": "brew install",
     "winget": "winget install",
 }
+_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
+_HOME = re.compile(r"(?:^|(?<=:))~(?=[/\\:]|\Z)")
+_ON_WINDOWS = {"HOME": "USERPROFILE", "PWD": "CD", "USER": "USERNAME"}
+_Parts = tuple[tuple[str, bool], ...]  # text and whether it is the name of a variable
 
 
 class Prescriber:
@@ -53,11 +58,9 @@ class Prescriber:
     def python(self) -> str:
         """The patient's interpreter, quoted for a shell."""
         executable = self.python_facts.executable if self.python_facts else "python"
-        return (
-            f'"{executable}"'
-            if self.windows and " " in executable
-            else (executable if self.windows else shlex.quote(executable))
-        )
+        if self.windows:
+            return f'"{executable}"' if " " in executable else executable
+        return self._quote(executable)
 
     def pip(self, *requirements: str, options: str = "") -> str:
         """Install distributions into the patient's environment."""
@@ -103,18 +106,25 @@ class Prescriber:
         return (self.shell(line),)
 
     def set(self, name: str, value: str) -> str:
-        """Set an environment variable for the commands that follow in this shell."""
-        if self.notebook:
-            return f"%env {name}={value}"
+        """Set an environment variable for the commands that follow in this shell.
+
+        In ``value``, $NAME and ${NAME} stand for other variables and a leading ~ for the home folder, in every shell;
+        all else is literal.
+        """
+        parts = _parts(value)
+        if (
+            self.notebook
+        ):  # IPython's %env expands no variable of the environment (IPython/core/magics/osm.py, 2026-11-30)
+            return f"import os; os.environ[{name!r}] = {_python(parts)}"
         if self.windows:
-            return f"set {name}={value}"
-        return f"export {name}={value if value.startswith(('$', '~')) or '$' in value else shlex.quote(value)}"
+            return f'set "{name}={_cmd(parts)}"'
+        return f"export {name}={_posix(parts)}"
 
     def unset(self, name: str) -> str:
         """Take an environment variable away in this shell."""
         if self.notebook:
             return f"import os; os.environ.pop({name!r}, None)"
-        return f"set {name}=" if self.windows else f"unset {name}"
+        return f'set "{name}="' if self.windows else f"unset {name}"
 
     @property
     def root(self) -> bool:
@@ -127,4 +137,41 @@ class Prescriber:
     def _quote(self, text: str) -> str:
         if self.windows:
             return f'"{text}"' if any(c in text for c in " <>|&") else text
+        if text.startswith(
+            "~/"
+        ):  # a machine that was recorded without the name of its home; quoted, ~ would be a folder
+            return f"~/{shlex.quote(text[2:])}"
         return shlex.quote(text)
+
+
+def _parts(value: str) -> _Parts:
+    """``value`` cut into literals and names of variables."""
+    pieces = _VARIABLE.split(_HOME.sub("${HOME}", value))  # literal, braced name, bare name, literal, ...
+    cut: list[tuple[str, bool]] = [(pieces[0], False)]
+    for braced, bare, literal in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+        cut += [(braced or bare, True), (literal, False)]
+    return tuple(part for part in cut if part[0])
+
+
+def _posix(parts: _Parts) -> str:
+    """One word of a POSIX shell, also of an interactive one (``!``) and of zsh (``$NAME[`` and ``$NAME:h`` mean more there)."""
+    if not any(is_name for _, is_name in parts):
+        return shlex.quote("".join(text for text, _ in parts))
+    following = [text for text, _ in parts[1:]] + [""]
+    words = []
+    for (text, is_name), after in zip(parts, following, strict=True):
+        if is_name:
+            words.append(f"${text}" if re.match(r":?/|\Z", after) else f"${{{text}}}")
+        else:
+            words.append(re.sub(r'(["\\`$])', r"\\\1", text).replace("!", "\"'!'\""))
+    return f'"{"".join(words)}"'
+
+
+def _cmd(parts: _Parts) -> str:
+    return "".join(f"%{_ON_WINDOWS.get(text, text)}%" if is_name else text for text, is_name in parts)
+
+
+def _python(parts: _Parts) -> str:
+    values = {"PWD": "os.getcwd()"}
+    words = [values.get(text, f"os.environ.get({text!r}, '')") if is_name else repr(text) for text, is_name in parts]
+    return " + ".join(words) or "''"

@@ -1,4 +1,4 @@
-"""Take out of a snapshot what names a person, a machine or a secret, before it leaves the machine. Pure.
+"""Take out of a snapshot or a report what names a person, a machine or a secret, before it leaves the machine. Pure.
 
 What stays: loopback addresses, versions (also those that look like addresses), sizes, and the structure of paths.
 """
@@ -7,18 +7,20 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
+from enum import Enum
 from functools import cache
 from typing import Any, Literal
 
 import msgspec
 
 from dsdoctor.facts import Programs, Snapshot
-from dsdoctor.redact_text import SECRET, Words, address_class, is_secret_name, text
+from dsdoctor.model import Report
+from dsdoctor.redact_text import SECRET, Words, address_class, command, is_secret_name, text, tokens
 
 _HOSTS = re.compile(r"NODELIST|NODENAME|HOSTNAME|SUBMIT_HOST|MASTER_ADDR|_HOST$|^HOST$|NODE_IPADDR")
 _USERS = re.compile(r"(?:^|_)(?:USER|USERNAME|LOGNAME|ACCOUNT)$")
 _VERSIONS = re.compile(
-    r"version|release|kernel$|^(?:cuda|nccl|cudnn|hip|libc|glibcxx|driver_cuda)$|^(?:torch|wheel|built)_"
+    r"version|release|kernel$|duplicates|^(?:cuda|nccl|cudnn|hip|libc|glibcxx|driver_cuda)$|^(?:torch|wheel|built)_"
 )
 _HARMLESS_HOSTS = re.compile(
     r"(?:localhost|127\.\d+\.\d+\.\d+|::1|0\.0\.0\.0|none|node\d+|host|private-ip|public-ip|link-local-ip)?"
@@ -32,13 +34,32 @@ def redact(snapshot: Snapshot, home: str | None, user: str | None, hostname: str
     ``home``, ``user`` and ``hostname`` are those of the machine that takes the snapshot, None when not known. Home paths
     become ~, user names in paths become "user", this host "host", hosts of the hostfile node1, node2, ...
     """
+    return _names(snapshot, home, user, hostname).value(snapshot, "")  # type: ignore[no-any-return]
+
+
+def redact_report(report: Report, home: str | None, user: str | None, hostname: str | None) -> Report:
+    """``report`` by the same rules: its facts as ``redact`` leaves them, and no name in any sentence or command of it."""
+    return _names(report.facts, home, user, hostname).value(report, "")  # type: ignore[no-any-return]
+
+
+def hide_tokens(report: Report) -> Report:
+    """``report`` with true names and paths, without tokens and passwords ."""
+    return _Tokens().value(report, "")  # type: ignore[no-any-return]
+
+
+def _names(snapshot: Snapshot, home: str | None, user: str | None, hostname: str | None) -> "_Names":
     nodes = _nodes(snapshot.programs)
     extra = [hostname, snapshot.network.master_addr if snapshot.network else None]
     if snapshot.environment:
         variables = snapshot.environment.variables
         extra += [value for name, value in variables.items() if _HOSTS.search(name) and re.fullmatch(r"[\w.-]+", value)]
-    known = {n: "host" for n in extra if n and not _HARMLESS_HOSTS.fullmatch(n) and not address_class(n)}
-    return _Walk(Words(home=home, user=user, hosts={**known, **nodes}), nodes).value(snapshot, "")  # type: ignore[no-any-return]
+    extra = [n for n in extra if n and not _HARMLESS_HOSTS.fullmatch(n) and not address_class(n)]
+    known = {name: "host" for full in extra if full for name in (full, full.partition(".")[0])}
+    versions = _Versions()
+    versions.value(snapshot, "")
+    packages = frozenset(snapshot.packages.distributions if snapshot.packages else ())
+    words = Words(home=home, user=user, hosts={**known, **nodes}, versions=frozenset(versions.seen), spoken=packages)
+    return _Names(words, nodes)
 
 
 def _nodes(programs: Programs | None) -> dict[str, str]:
@@ -52,14 +73,11 @@ def _nodes(programs: Programs | None) -> dict[str, str]:
 
 
 class _Walk:
-    """Rebuilds a value with every text redacted; the name of its field decides what a text may be."""
-
-    def __init__(self, words: Words, nodes: Mapping[str, str]) -> None:
-        self.words, self.nodes = words, nodes
+    """Rebuilds a value with every text in it replaced; the name of its field decides what a text may be."""
 
     def value(self, value: Any, field: str) -> Any:
         if isinstance(value, str):
-            return self.string(value, field)
+            return value if isinstance(value, Enum) else self.string(value, field)
         if isinstance(value, msgspec.Struct):
             kept = _literals(type(value))
             fields = {n: getattr(value, n) for n in value.__struct_fields__ if n not in kept}
@@ -71,7 +89,7 @@ class _Walk:
         return value
 
     def key(self, key: Any, field: str) -> Any:
-        return self.nodes.get(key, key) if field == "hosts" else key
+        return key
 
     def inner(self, key: Any, field: str) -> str:
         """The field name of a dict's value: variables, config keys and report rows count by their own name."""
@@ -79,21 +97,55 @@ class _Walk:
         return f"{root}.{key}" if root in ("variables", "values", "info") else field
 
     def string(self, value: str, field: str) -> str:
+        return value
+
+
+class _Tokens(_Walk):
+    """Takes out tokens and passwords."""
+
+    def string(self, value: str, field: str) -> str:
+        root, _, name = field.partition(".")
+        if root in ("variables", "values") and is_secret_name(name):
+            return SECRET if value not in ("", "auto") else value
+        return tokens(value)
+
+
+class _Versions(_Walk):
+    """Changes nothing; notes the versions that look like addresses."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+
+    def string(self, value: str, field: str) -> str:
+        if _is_version(field) and address_class(value):
+            self.seen.add(value)
+        return value
+
+
+class _Names(_Tokens):
+    """Takes out everything private."""
+
+    def __init__(self, words: Words, nodes: Mapping[str, str]) -> None:
+        self.words, self.nodes = words, nodes
+
+    def key(self, key: Any, field: str) -> Any:
+        return self.nodes.get(key, key) if field == "hosts" else key
+
+    def string(self, value: str, field: str) -> str:
+        value = super().string(value, field)
         root, _, name = field.partition(".")
         if root == "variables":
             return self.variable(name, value)
-        if root == "values" and is_secret_name(name):
-            return SECRET if value not in ("", "auto") else value
         if root == "master_addr":
             return self.host(value)
         if root == "bad_lines":
             return self.bad_line(value)
-        return text(value, self.words, addresses=not _VERSIONS.search(name or root))
+        if root in ("commands", "verify"):
+            return command(value, self.words)
+        return text(value, self.words, addresses=not _is_version(field))
 
     def variable(self, name: str, value: str) -> str:
         """The value of an environment variable."""
-        if is_secret_name(name) and value:
-            return SECRET
         if _USERS.search(name) and value:
             return "user" if value != "root" else value
         return self.host(value) if _HOSTS.search(name) else text(value, self.words)
@@ -107,6 +159,10 @@ class _Walk:
     def bad_line(self, line: str) -> str:
         swap: Callable[[re.Match[str]], str] = lambda m: m.group(1) + self.nodes.get(m.group(2), m.group(2))  # noqa: E731
         return text(_BAD_LINE_HOST.sub(swap, line), self.words)
+
+
+def _is_version(field: str) -> bool:
+    return _VERSIONS.search(field.rpartition(".")[2]) is not None
 
 
 @cache

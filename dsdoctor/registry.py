@@ -1,5 +1,6 @@
 """Find the check families that are installed, and choose among their checks."""
 
+import difflib
 from collections.abc import Iterable, Sequence
 from importlib import import_module, metadata
 from types import ModuleType
@@ -67,7 +68,9 @@ def select(checks: Iterable[Check], only: Sequence[str] = (), skip: Sequence[str
     wanted, unwanted = {o.upper() for o in only}, {s.upper() for s in skip}
     strangers = sorted((wanted | unwanted) - names)
     if strangers:
-        raise UnknownSelection(f"no check or family is called {', '.join(strangers)}; see `dsdoctor list`")
+        near = difflib.get_close_matches(strangers[0], sorted(names), 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UnknownSelection(f"no check or family is called {', '.join(strangers)}{hint}; see `dsdoctor list`")
     return tuple(
         c
         for c in pool

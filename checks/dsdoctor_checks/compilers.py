@@ -5,7 +5,6 @@ Those of nvcc's host compiler are in host_compilers.py; they belong to this fami
 
 import ntpath
 import posixpath
-import shlex
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -92,12 +91,7 @@ def _ninja_remedy(ninja: Ninja, prescriber: Prescriber) -> Remedy:
         command = prescriber.pip("ninja", options=again)
         return Remedy(order="Install ninja into this environment", commands=(command,), verify=verify)
     folder = (ntpath if prescriber.windows else posixpath).dirname(ninja.in_environment)
-    if prescriber.windows:
-        command = prescriber.set("PATH", f"{folder};%PATH%")
-    elif prescriber.notebook:
-        command = f"import os; os.environ['PATH'] = {folder + ':'!r} + os.environ['PATH']"
-    else:
-        command = prescriber.set("PATH", f"{shlex.quote(folder)}:$PATH")
+    command = prescriber.set("PATH", f"{folder}{';' if prescriber.windows else ':'}$PATH")
     note = "activating the environment does it too; for several nodes put the line into ~/.deepspeed_env"
     return Remedy(order="Put the environment's programs on PATH", commands=(command,), verify=verify, note=note)
 

@@ -53,7 +53,7 @@ def _headers_remedy(
     donor = next((k for k in toolkits.found if k.root != kit.root and set(missing) <= set(k.headers)), None)
     if donor is not None and (donor.version is None or series(donor.version) == series(kit.version or "")):
         folder = f"{donor.root}/include"
-        command = prescriber.set("CPATH", f"{shlex.quote(folder)}:$CPATH")
+        command = prescriber.set("CPATH", f"{folder}:$CPATH")
         return Remedy(
             order=f"Name {folder} for the compiler: the headers are there",
             commands=(command,),

@@ -74,7 +74,7 @@ def _install(kit: Toolkit, name: str, prescriber: Prescriber, note: str | None =
 
 
 def _name_folder(folder: str, name: str, prescriber: Prescriber) -> Remedy:
-    command = prescriber.set("LIBRARY_PATH", f"{shlex.quote(folder)}:$LIBRARY_PATH")
+    command = prescriber.set("LIBRARY_PATH", f"{folder}:$LIBRARY_PATH")
     verify = prescriber.shell(f"ls {shlex.quote(folder)}/lib{name}.so")
     return Remedy(order="Name the folder for the linker", commands=(command,), verify=verify)
 

@@ -34,7 +34,7 @@ def launcher_on_path(
         f"the shell finds {deepspeed.launcher_on_path}" if deepspeed.launcher_on_path else "its folder is not on PATH"
     )
     folder = python.scripts_dir or posixpath.dirname(launcher)
-    command = f"set PATH={folder};%PATH%" if windows else f'export PATH="{folder}:$PATH"'
+    command = prescriber.set("PATH", f"{folder}{';' if windows else ':'}$PATH")
     yield Finding(
         message=f"this environment's deepspeed program is {launcher}, but {there}",
         cause="wrong-python-shebang-windows" if windows else "deepspeed-not-on-path",

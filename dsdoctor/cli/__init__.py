@@ -1,5 +1,6 @@
 """The command line: one thin module per command, loaded when it is called."""
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -32,6 +33,9 @@ def root(ctx: click.Context) -> None:
 
 def main() -> None:
     """The entry point. An error of our own is one sentence and exit 3; DSDOCTOR_DEBUG=1 shows its traceback."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed, as by `>&-`: print() would write to the other one
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

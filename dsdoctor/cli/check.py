@@ -15,6 +15,9 @@ from dsdoctor.cli.options import examination_options, request
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "junit", "sarif", "github", "markdown", "html"]))
 @click.option("-o", "--output", metavar="FILE", help="Write the report there instead of stdout.")
+@click.option(
+    "--redact/--no-redact", default=None, help="Take out names of this machine (in markdown and html they go anyway)."
+)
 @click.option("-v", "--verbose", count=True, help="Also evidence and passed checks.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the summary and the findings.")
 def command(**values: Any) -> None:
@@ -38,7 +41,8 @@ def _check(values: dict[str, Any]) -> int:
         report = examine(wanted, observe)
     verbosity = -1 if values["quiet"] else values["verbose"]
     fail_on = values["fail_on"] or wanted.settings.fail_on or "error"
-    write(render(report, form, verbosity, to_file=bool(output), fail_on=fail_on), output)
+    document = render(report, form, verbosity, to_file=bool(output), fail_on=fail_on, private=values["redact"])
+    write(document, output)
     for note in notes(report, wanted, form):
         click.echo(f"dsdoctor: {note}", err=True)
     return exit_code(report, fail_on)

@@ -1,5 +1,6 @@
 """What may go wrong around a command, said in one sentence with the right exit code."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from types import TracebackType
 from typing import NoReturn, TypeVar
 
 T = TypeVar("T")
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EIO)  # of a stdout that is a file
 
 
 def guarded(action: Callable[[], T]) -> T:
@@ -39,6 +41,8 @@ def last_words(kind: type[BaseException], error: BaseException, trace: Traceback
 
 
 def _defect(error: BaseException) -> NoReturn:
+    if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
+        stop(f"the result cannot be written: {error.strerror}", 3)
     if os.environ.get("DSDOCTOR_DEBUG"):
         import traceback
 

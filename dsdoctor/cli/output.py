@@ -1,30 +1,29 @@
 """Where a report goes and how wide, coloured and fancy it may be there."""
 
-import getpass
-import os
-import socket
 import sys
 from pathlib import Path
 
-import msgspec
-
+from dsdoctor.cli.privacy import shown
 from dsdoctor.cli.terminal import colour, columns, forget_stdout, takes
 from dsdoctor.examination import ExaminationError
-from dsdoctor.facts import Snapshot
 from dsdoctor.model import Report
-from dsdoctor.redact import redact
 from dsdoctor.render import renderer
 
 
-def render(report: Report, form: str, verbosity: int, *, to_file: bool, fail_on: str = "error") -> str:
-    """The report in a format; text adapts to the terminal that will show it, JUnit's failures to ``fail_on``."""
-    if form != "text":
-        shared = msgspec.structs.replace(report, facts=redacted(report.facts))
-        if form != "junit":
-            return renderer(form)(shared)
+def render(
+    report: Report, form: str, verbosity: int, *, to_file: bool, fail_on: str = "error", private: bool | None = None
+) -> str:
+    """The report in a format; text adapts to the terminal that will show it, JUnit's failures to ``fail_on``.
+
+    ``private``: without the names of this machine; None: as the format has it. No report is rendered around that.
+    """
+    report = shown(report, form, private)
+    if form == "junit":
         from dsdoctor.render import junit
 
-        return junit.render(shared, fail_on)
+        return junit.render(report, fail_on)
+    if form != "text":
+        return renderer(form)(report)
     from dsdoctor.render import text
 
     terminal = not to_file and sys.stdout.isatty()
@@ -63,14 +62,3 @@ def write(document: str, output: str | None) -> None:
         sys.stdout.flush()
     except BrokenPipeError:  # `| head -1`: the reader has what it wanted; the exit code stays that of the report
         forget_stdout()
-
-
-def redacted(snapshot: Snapshot) -> Snapshot:
-    """``snapshot`` without this user's and this machine's names and secrets. A recorded machine stays as it is."""
-    if snapshot.origin != "this machine":
-        return snapshot
-    try:
-        user: str | None = getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        user = None
-    return redact(snapshot, os.path.expanduser("~"), user, socket.gethostname())

@@ -23,7 +23,7 @@ def progress(wanted: bool = True) -> Iterator[Observer]:
         try:
             yield line.observe
         finally:
-            line.stop()
+            line.stopped.set()
 
 
 class _Line:
@@ -34,7 +34,7 @@ class _Line:
         self._running: dict[str, float] = {}
         self._note = ""
         self._lock = threading.Lock()
-        self._stopped = threading.Event()
+        self.stopped = threading.Event()
         threading.Thread(target=self._tick, daemon=True).start()
 
     def observe(self, event: Event) -> None:
@@ -47,11 +47,8 @@ class _Line:
                 self._note = event.detail
         self._show()
 
-    def stop(self) -> None:
-        self._stopped.set()
-
     def _tick(self) -> None:
-        while not self._stopped.wait(1.0):
+        while not self.stopped.wait(1.0):
             self._show()
 
     def _show(self) -> None:

@@ -21,7 +21,8 @@ def command(file: str, **values: Any) -> None:
 
 
 def _record(file: str, values: dict[str, Any]) -> int:
-    from dsdoctor.cli.output import redacted, write
+    from dsdoctor.cli.output import write
+    from dsdoctor.cli.privacy import redacted
     from dsdoctor.cli.progress import progress
     from dsdoctor.examination import examine
     from dsdoctor.render.json import document

@@ -143,7 +143,7 @@ def test_the_hpc_compiler_is_named_once() -> None:
     ("ninja", "word", "command"),
     [
         (Ninja(), "not on PATH", "/home/user/env/bin/python -m pip install ninja"),
-        (Ninja(in_environment="/home/user/env/bin/ninja"), "not activated", "export PATH=/home/user/env/bin:$PATH"),
+        (Ninja(in_environment="/home/user/env/bin/ninja"), "not activated", 'export PATH="/home/user/env/bin:$PATH"'),
         (Ninja(path="/usr/bin/ninja", problem="ended with exit code 245"), "exit code 245", "/home/user/env/bin/python -m pip install --force-reinstall ninja"),
     ],
 )  # fmt: skip
@@ -161,7 +161,7 @@ def test_a_folder_with_a_blank_is_quoted() -> None:
 def test_ninja_on_windows() -> None:
     ninja = Ninja(in_environment="C:\\env\\Scripts\\ninja.exe")
     finding = found(family.ninja_runs, h.compilers(ninja=ninja), h.host(system="windows"))
-    assert commands(finding) == ("set PATH=C:\\env\\Scripts;%PATH%",)
+    assert commands(finding) == ('set "PATH=C:\\env\\Scripts;%PATH%"',)
 
 
 def test_the_c_librarys_headers() -> None:

@@ -215,7 +215,7 @@ def test_missing_headers_name_the_packages_of_nvccs_release() -> None:
 def test_headers_of_pip_serve_through_cpath() -> None:
     pip = h.toolkit(root=f"{h.SITE}/nvidia/cu13", found_by="pip", nvcc=None)
     kits = h.toolkits(h.toolkit(headers=()), pip)
-    assert commands(found(family.math_headers, kits)) == (f"export CPATH={h.SITE}/nvidia/cu13/include:$CPATH",)
+    assert commands(found(family.math_headers, kits)) == (f'export CPATH="{h.SITE}/nvidia/cu13/include:$CPATH"',)
     named = h.healthy(kits, h.environment(CPATH=f"{h.SITE}/nvidia/cu13/include"))
     assert verdict(family.math_headers, named).status is Status.PASSED
     elsewhere = h.healthy(kits, h.environment(CPATH="/opt/include"))

@@ -105,7 +105,7 @@ def test_wsl_with_another_libcuda(libcuda: str | None, word: str) -> None:
     finding = only(family.wsl_libcuda, WSL2, h.gpus(libcuda=libcuda))
     assert word in finding.message
     assert finding.remedy is not None
-    assert "export LD_LIBRARY_PATH=/usr/lib/wsl/lib:$LD_LIBRARY_PATH" in finding.remedy.commands
+    assert 'export LD_LIBRARY_PATH="/usr/lib/wsl/lib:$LD_LIBRARY_PATH"' in finding.remedy.commands
 
 
 def test_wsl_without_any_wish_for_a_gpu_is_left_alone() -> None:
@@ -141,7 +141,7 @@ def test_libuv_on_windows(torch: str, deepspeed: str, found: Status) -> None:
 def test_libuv_is_turned_off_in_the_words_of_the_windows_shell() -> None:
     finding = only(family.windows_store, WINDOWS, h.torch(version="2.5.1"), h.deepspeed(version="0.15.4"))
     assert finding.remedy is not None
-    assert finding.remedy.commands == ("set USE_LIBUV=0",)
+    assert finding.remedy.commands == ('set "USE_LIBUV=0"',)
 
 
 def test_an_old_deepspeed_on_arm() -> None:

@@ -108,7 +108,7 @@ def test_snapshots_that_cannot_be_used(tmp_path: Path) -> None:
     wanted = {
         "missing.json": "cannot be read", "cut.json": "not valid JSON", "junk.json": "not valid JSON",
         "empty.json": "not valid JSON", "future.json": "snapshot schema 99", "wrong.json": "$.host",
-        "list.json": "no schema_version", "folder": "cannot be read",
+        "list.json": "no schema_version", "folder": "holds no facts.json",
     }  # fmt: skip
     for name, words in wanted.items():
         done = dsdoctor("check", "--snapshot", name, cwd=tmp_path)

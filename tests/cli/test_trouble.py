@@ -116,6 +116,8 @@ def test_ctrl_c_prints_what_was_known_and_ends_in_130(tmp_path: Path, form: str)
         document = json.loads(out)
         assert document["interrupted"] is True
         assert document["facts"]["python"]["executable"] == str(program)
+        assert document["facts"]["torch_live"] is None  # cut off by the user, not ended by the system
+        assert "SIGKILL" not in out
     else:
         assert "Interrupted: this is what was known by then." in out
         assert out.endswith("Next: run `dsdoctor check` again and let it end.\n")

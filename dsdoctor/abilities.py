@@ -1,6 +1,6 @@
 """What the checks leave of a machine's abilities: taken away, undecided, or seen and how well. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from dsdoctor.judge import finding_severity
 from dsdoctor.model import Check, Finding, Proof, Severity, Status, Verdict
@@ -30,11 +30,16 @@ class Abilities:
         """All findings of the checks that guard ``ability``, however mild."""
         return [(v, f) for v in self.concerned((ability,)) for f in v.findings]
 
-    def doubt(self, required: Sequence[str]) -> str | None:
-        """Why the abilities can't be called there: an undecided check, or one that nothing has looked at."""
+    def doubt(self, required: Sequence[str], *, untold: Collection[str] = ()) -> str | None:
+        """Why the abilities can't be called there: an undecided check, or one that nothing has looked at.
+
+        A check that waits only for sections in ``untold`` does not count: a prediction does without them.
+        """
         concerned = self.concerned(required)
         for verdict in concerned:
-            if verdict.status in (Status.UNKNOWN, Status.CRASHED) and verdict.severity is Severity.ERROR:
+            waits = verdict.status is Status.UNKNOWN and verdict.waits_for and set(verdict.waits_for) <= set(untold)
+            undecided = verdict.status in (Status.UNKNOWN, Status.CRASHED) and not waits
+            if undecided and verdict.severity is Severity.ERROR:
                 return f"{verdict.code}: {verdict.reason}"
         seen = {a for v in concerned if v.status in (Status.PASSED, Status.FAILED) for a in self._guards[v.code]}
         unseen = [ability for ability in required if ability not in seen]

@@ -34,6 +34,10 @@ from dsdoctor.facts import (
     Memory,
     Network,
     Ninja,
+    OpBuild,
+    OpBuilder,
+    OpBuilders,
+    OpBuilds,
     Packages,
     Place,
     Programs,
@@ -48,8 +52,11 @@ from dsdoctor.facts import (
     Toolkits,
     Torch,
     TorchLive,
+    Trial,
+    Trials,
     Unavailable,
 )
+from dsdoctor.facts.ops import TRIALS
 from dsdoctor.facts.snapshot import SECTIONS
 from dsdoctor.facts.toolkit import HEADERS, LIBRARIES
 
@@ -205,6 +212,8 @@ def compilers(**changes: Any) -> Compilers:
         ),
         libaio_header="/usr/include/libaio.h",
         libaio_link="/usr/lib/x86_64-linux-gnu/libaio.so",
+        libcuda_link="/usr/lib/x86_64-linux-gnu/libcuda.so",
+        nccl_header="/usr/include/nccl.h",
         libaio_runtime="/usr/lib/x86_64-linux-gnu/libaio.so.1t64",
         libc_headers=True,
     )
@@ -339,6 +348,46 @@ def ds_report(**changes: Any) -> DsReport:
     return _bent(fact, changes)
 
 
+def op_builders(**changes: Any) -> OpBuilders:
+    """Every op of the report, asked and answering; ``errors`` maps an op to what asking it raised."""
+    errors = changes.pop("errors", {})
+    found = tuple(
+        OpBuilder(
+            name=name,
+            builder=f"{name.title().replace('_', '')}Builder",
+            cuda=not name.startswith(("cpu_", "pin_", "utils")),
+            architectures=None if name.startswith(("cpu_", "pin_", "utils")) else ("9.0",),
+            error=errors.get(name),
+        )
+        for name in _OPS
+    )
+    return _bent(OpBuilders(accelerator="cuda", builders=found), changes)
+
+
+def trials(**failed: str) -> Trials:
+    """All tiny programs worked, but for those named with their error line: ``trials(link_curand="cannot find -lcurand")``."""
+    broken = {name.replace("_", "-"): error for name, error in failed.items()}
+    return Trials(
+        tried=tuple(
+            Trial(
+                name=name,
+                outcome="failed",
+                command=f"c++ {name}.cpp",
+                error=broken[name],
+                output=broken[name],
+                seconds=0.2,
+            )
+            if name in broken
+            else Trial(name=name, outcome="ok", command=f"c++ {name}.cpp", seconds=0.2)
+            for name in TRIALS
+        )
+    )
+
+
+def op_builds(*builds: OpBuild, **changes: Any) -> OpBuilds:
+    return _bent(OpBuilds(cache="private", builds=builds, jobs=8), changes)
+
+
 def environment(**variables: str) -> Environment:
     """The given variables over a plain set."""
     plain = {
@@ -453,13 +502,14 @@ def healthy(*replaced: Fact, **unavailable: Unavailable) -> Snapshot:
     """The whole machine, with ``replaced`` sections in place of the healthy ones and ``unavailable`` ones taken away."""
     sections: list[Fact] = [
         purpose(), host(), cpu(), memory(), limits(), gpus(), toolkits(), compilers(), python(), packages(), torch(),
-        torch_live(), deepspeed(), deepspeed_live(), ds_report(), environment(), caches(), storage(), network(), programs(),
+        torch_live(), deepspeed(), deepspeed_live(), ds_report(), op_builders(), environment(), caches(), storage(), network(), programs(),
     ]  # fmt: skip
     fields = {SECTIONS[type(s)]: s for s in (*sections, *replaced)}
     for name in unavailable:
         fields.pop(name, None)
     not_asked = {
         "smoke": Unavailable(kind="not-asked", detail="no smoke run was asked for (--smoke)"),
+        "op_builds": Unavailable(kind="not-asked", detail="no op was built (dsdoctor ops --build)"),
         "ds_config": Unavailable(kind="not-asked", detail="no ds_config was given (--config)"),
     }
     missing = {name: why for name, why in {**not_asked, **unavailable}.items() if name not in fields}

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from dsdoctor.abilities import Abilities
 from dsdoctor.facts import DsReport, OpBuild, Snapshot
+from dsdoctor.facts.snapshot import LIVE_SECTIONS
 from dsdoctor.knowledge import OpSpec
 from dsdoctor.model import Check, Finding, OpState, OpVerdict, Proof, Verdict
 
@@ -42,7 +43,8 @@ def _judge(spec: OpSpec, abilities: Abilities, snapshot: Snapshot) -> OpVerdict:
         return _verdict(spec, said, "builds", because="it was compiled when DeepSpeed was installed")
     if said == "no":
         return _verdict(spec, said, "fails", proof=Proof.PROBED, because=_refusal(snapshot.ds_report, spec.name))
-    doubt = abilities.doubt(tuple(need for need in spec.needs if need != THIS_OP))
+    untold = [name for name in LIVE_SECTIONS if _left_out(snapshot, name)]
+    doubt = abilities.doubt(tuple(need for need in spec.needs if need != THIS_OP), untold=untold)
     if doubt is not None:
         return _verdict(spec, said, "unknown", because=doubt)
     return _verdict(spec, said, "builds", proof=_proof(spec, abilities))
@@ -77,6 +79,12 @@ def _verdict(spec: OpSpec, said: Said, state: OpState, **rest: Any) -> OpVerdict
     differs = (said in ("okay", "installed") and state == "fails") or (said == "no" and state == "builds")
     known = {"features": spec.features, "wanted": spec.wanted, "note": spec.note}
     return OpVerdict(name=spec.name, state=state, said=said, differs=differs, **known, **rest)  # type: ignore[arg-type]
+
+
+def _left_out(snapshot: Snapshot, section: str) -> bool:
+    """Nobody looked (a static run): that costs the prediction its grade, not its answer."""
+    why = snapshot.unavailable.get(section)
+    return getattr(snapshot, section) is None and (why is None or why.kind == "not-examined")
 
 
 def _said(report: DsReport | None, name: str) -> Said:

@@ -80,8 +80,8 @@ def _headers_remedy(
     "CUDA009",
     "The toolkit has the headers that torch's headers include",
     causes=["cuda-math-headers-missing"],
-    guards=["cuda-build"],
-    refuted_by=["cuda-headers"],
+    guards=["cuda-build", "cuda-headers"],
+    refuted_by=["nvcc-headers"],
 )
 def math_headers(
     toolkits: Toolkits,

@@ -7,15 +7,18 @@ from dsdoctor.api import (
     DeepSpeed,
     DsConfig,
     DsReport,
+    Environment,
     Evidence,
     Finding,
     Host,
+    Packages,
     Prescriber,
     Purpose,
     Python,
     Remedy,
     Severity,
     Storage,
+    Torch,
     Trials,
     check,
     not_applicable,
@@ -116,17 +119,28 @@ def _asks_pgetevents(version: str) -> bool:
     return not before(version, row["pgetevents_since"]) and before(version, row["pgetevents_until"])
 
 
+def _cutlass_named(environment: Environment, packages: Packages) -> bool:
+    """Something names a CUTLASS (evoformer_attn.py of 0.19.8 also looks into folders that nobody told of)."""
+    named = any(environment.get(name) for name in ("CUTLASS_PATH", "CUTLASS_ROOT", "CUTLASS_HOME"))
+    return named or packages.version("nvidia-cutlass") is not None
+
+
 @check("OPS012", "CUTLASS is there for the Evoformer op", causes=["cutlass-path-missing"], severity=Severity.INFO, guards=["op"])  # fmt: skip
-def cutlass_there(report: DsReport, prescriber: Prescriber) -> Iterator[Finding]:
+def cutlass_there(
+    report: DsReport | None, environment: Environment, packages: Packages, torch: Torch, prescriber: Prescriber
+) -> Iterator[Finding]:
     """DS4Sci's EvoformerAttention alone needs CUTLASS. Everybody gets the warning, hardly anybody needs the op."""
-    op = report.op("evoformer_attn")
-    if op is None or op.compatible:
+    op = report.op("evoformer_attn") if report is not None else None
+    if (op is None and report is not None) or (op is not None and op.compatible):
         return
-    said = next((text for text in op.warnings if "cutlass" in text.lower()), None)
-    if said is None and op.warnings:
+    if op is None and (torch.cuda is None or _cutlass_named(environment, packages)):
+        return
+    said = next((text for text in op.warnings if "cutlass" in text.lower()), None) if op is not None else None
+    if said is None and op is not None and op.warnings:
         not_applicable("ds_report gives another reason than CUTLASS")
     yield Finding(
-        message="ds_report says evoformer_attn [NO]: CUTLASS was not found. Only EvoformerAttention needs it",
+        message=f"{'ds_report says evoformer_attn [NO]' if op else 'evoformer_attn cannot be built'}: CUTLASS was not found."
+        " Only EvoformerAttention needs it",
         cause="cutlass-path-missing",
         subject="evoformer_attn",
         evidence=(Evidence(where="ds_report", text=said),) if said else (),

@@ -17,6 +17,7 @@ from dsdoctor.api import (
     known,
     not_applicable,
 )
+from dsdoctor_checks.op_specs import needing
 from dsdoctor_checks.rows import run_python
 from dsdoctor_checks.trials import BUILD_CAUSES, failure, mildness, refusals, tried
 
@@ -60,14 +61,33 @@ def nvcc_works(trials: Trials | None, prescriber: Prescriber) -> Iterator[Findin
         yield failure(trial, "nvcc could not compile a tiny kernel", prescriber)
 
 
-@check("OPS053", "The CUDA libraries' headers can be included", causes=BUILD_CAUSES, guards=["cuda-build"])
-def cuda_headers(trials: Trials | None, prescriber: Prescriber) -> Iterator[Finding]:
-    """torch's CUDA headers include those of cuBLAS, cuSPARSE and cuSOLVER."""
+@check("OPS053", "nvcc finds the headers of the CUDA libraries", causes=BUILD_CAUSES, guards=["cuda-build"])
+def nvcc_headers(trials: Trials | None, prescriber: Prescriber) -> Iterator[Finding]:
+    """torch's CUDA headers include those of cuBLAS, cuSPARSE and cuSOLVER. Every CUDA source includes some of them."""
+    trial = tried(trials, "nvcc-headers")
+    if trial is None:
+        not_applicable("no CUDA op is compiled here")
+    if trial.outcome != "ok" and not _untried(tried(trials, "nvcc")):
+        yield failure(trial, "nvcc cannot include the CUDA headers that torch includes", prescriber)
+
+
+def _untried(nvcc: Trial | None) -> bool:
+    """nvcc compiles nothing at all: OPS052 tells that."""
+    return nvcc is not None and nvcc.outcome != "ok"
+
+
+@check(
+    "OPS054", "The C++ compiler finds the headers of the CUDA libraries", causes=BUILD_CAUSES, guards=["cuda-headers"]
+)
+def cuda_headers(trials: Trials | None, config: DsConfig | None, prescriber: Prescriber) -> Iterator[Finding]:
+    """Half of the CUDA ops include them in C++ sources too, where nvcc's own folders do not count."""
     trial = tried(trials, "cuda-headers")
     if trial is None:
         not_applicable("no CUDA op is compiled here")
     if trial.outcome != "ok":
-        yield failure(trial, "the CUDA headers that torch includes cannot be included", prescriber)
+        ops = ", ".join(needing("cuda-headers"))
+        what = f"the C++ compiler cannot include the headers that {ops} include"
+        yield failure(trial, what, prescriber, mildness("cuda-headers", config))
 
 
 @check("OPS007", "Python's headers are there", causes=["python-h-missing"], guards=_HOST)

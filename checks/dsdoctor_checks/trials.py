@@ -15,13 +15,14 @@ def tried(trials: Trials | None, name: str) -> Trial | None:
     return trial if trial is not None and trial.outcome in ("ok", "failed", "timed-out") else None
 
 
-def failure(trial: Trial, what: str, prescriber: Prescriber) -> Finding:
+def failure(trial: Trial, what: str, prescriber: Prescriber, severity: Severity | None = None) -> Finding:
     """A finding of a trial that failed: its first error line, and the command that repeats it. The words name the cause."""
     found = first_match(_ROWS, trial.error, trial.output)
     return Finding(
         message=f"{what}: {trial.error}",
         cause=found[0]["cause"] if found else "op-build-fails",
         evidence=refusals(trial),
+        severity=severity,
         remedy=remedy_of(found[0], prescriber, match=found[1])
         if found
         else Remedy(order="Repeat the command and read what the compiler says", safety="manual"),

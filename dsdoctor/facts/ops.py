@@ -26,6 +26,8 @@ class OpBuilders(Fact, frozen=True, kw_only=True):
     builders: tuple[OpBuilder, ...] = ()
 
 
+TRIALS = ("cxx", "nvcc", "nvcc-headers", "python-headers", "torch-headers", "cuda-headers", "curand-headers", "nccl-headers",
+          "aio-headers", "cufile-headers", "link-cudart", "link-curand", "link-cuda", "link-aio", "link-cufile")  # fmt: skip
 TrialOutcome = Literal["ok", "failed", "timed-out", "not-tried"]
 
 

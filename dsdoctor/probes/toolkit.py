@@ -119,6 +119,7 @@ def _distinct(system: System, chosen: str | None, candidates: Iterator[tuple[str
 def _toolkit(system: System, root: str, by: FoundBy, answer: Nvcc | None, search: tuple[str, ...]) -> Toolkit:
     include = (f"{root}/include", *(f"{folder}/include" for folder in _targets(system, root)))
     folders = _library_folders(system, root)
+    stubs = (*folders, *(f"{folder}/lib" for folder in _targets(system, root)))
     host = next((text for folder in include if (text := _host_config(system, folder))), "")
     clang = _CLANG_MAX.search(host)
     gcc = _GCC_MAX.search(host)
@@ -132,7 +133,7 @@ def _toolkit(system: System, root: str, by: FoundBy, answer: Nvcc | None, search
         headers=tuple(name for name in HEADERS if any(system.is_file(f"{folder}/{name}") for folder in include)),
         libraries=_libraries(system, (*folders, *search)),
         lib_dir=next((name for name in ("lib64", "lib") if _has(system, f"{root}/{name}", *LIBRARIES)), None),
-        stubs=any(system.is_file(f"{folder}/stubs/libcuda.so") for folder in folders),
+        stubs=any(system.is_file(f"{folder}/stubs/libcuda.so") for folder in stubs),
         gcc_max=int(gcc.group(1)) if gcc else None,
         clang_max=int(clang.group(2)) - (clang.group(1) == ">=") if clang else None,
         architectures=answer.architectures if answer else (),
@@ -157,8 +158,10 @@ def _targets(system: System, root: str) -> list[str]:
 
 
 def _library_folders(system: System, root: str) -> tuple[str, ...]:
-    windows = (f"{root}/lib/x64",) if system.platform == "win32" else ()
-    return (*windows, f"{root}/lib64", f"{root}/lib", *(f"{folder}/lib" for folder in _targets(system, root)))
+    """What torch names for the linker: lib64, or lib where there is no lib64. It never names targets/*/lib."""
+    if system.platform == "win32":
+        return (f"{root}/lib/x64",)
+    return (f"{root}/lib64",) if system.is_dir(f"{root}/lib64") else (f"{root}/lib",)
 
 
 def _search_path(system: System) -> tuple[str, ...]:

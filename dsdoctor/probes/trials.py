@@ -43,6 +43,7 @@ _LIBRARIES = {
     "link-aio": "aio",
     "link-cufile": "cufile",
 }
+_NVCC = ("nvcc", "nvcc-headers")
 _CUDA = ("cuda-headers", "curand-headers", "nccl-headers", "cufile-headers", "link-cudart", "link-curand", "link-cuda", "link-cufile")  # fmt: skip
 _PROGRAM = """#include <cmath>
 #include <optional>
@@ -128,8 +129,8 @@ def _architectures(system: System, gpus: Gpus | None) -> tuple[str, ...]:
 def _try_all(bench: "_Bench", torch: Torch | None) -> Trials:
     cuda = bench.flags.cuda_root is not None
     why = "torch finds no CUDA toolkit" if torch and torch.cuda else "torch is not a CUDA build"
-    left_out = [] if cuda else [Trial(name=n, outcome="not-tried", error=why) for n in ("nvcc", *_CUDA)]
-    names = ["cxx", *(["nvcc"] if cuda else []), *_HEADERS, *_LIBRARIES]
+    left_out = [] if cuda else [Trial(name=n, outcome="not-tried", error=why) for n in (*_NVCC, *_CUDA)]
+    names = ["cxx", *(_NVCC if cuda else ()), *_HEADERS, *_LIBRARIES]
     if torch is None:
         left_out.append(Trial(name="torch-headers", outcome="not-tried", error="torch is not installed"))
     skipped = {trial.name for trial in left_out}
@@ -149,6 +150,8 @@ class _Bench:
             return self._cxx()
         if name == "nvcc":
             return self._nvcc()
+        if name == "nvcc-headers":
+            return self._nvcc_headers()
         if name in _HEADERS:
             return self._include(name)
         return self._link(name)
@@ -183,6 +186,16 @@ class _Bench:
         archs = [f"-gencode=arch=compute_{n},code=sm_{n}" for n in numbers]
         options = ["--compiler-options", "-fPIC", f"-std=c++{self.flags.standard}", "-c"]
         return self._run("nvcc", [f"{self.flags.cuda_root}/bin/nvcc", *ccbin, *archs, *options, source, "-o", built])
+
+    def _nvcc_headers(self) -> Trial:
+        """The headers of "cuda-headers" as a .cu file sees them: nvcc adds its own folders to those that torch names."""
+        source = self._write("headers.cu", _HEADERS["cuda-headers"])
+        system = [part for folder in self.flags.includes for part in ("-isystem", folder)]
+        ccbin = ["-ccbin", self.flags.ccbin] if self.flags.ccbin else []
+        nvcc = f"{self.flags.cuda_root}/bin/nvcc"
+        return self._run(
+            "nvcc-headers", [nvcc, *ccbin, *system, f"-std=c++{self.flags.standard}", "-E", source, "-o", os.devnull]
+        )
 
     def _compile(self) -> list[str]:
         system = [part for folder in self.flags.includes for part in ("-isystem", folder)]

@@ -47,7 +47,7 @@ def _judge(spec: OpSpec, abilities: Abilities, snapshot: Snapshot) -> OpVerdict:
     doubt = abilities.doubt(tuple(need for need in spec.needs if need != THIS_OP), untold=untold)
     if doubt is not None:
         return _verdict(spec, said, "unknown", because=doubt)
-    return _verdict(spec, said, "builds", proof=_proof(spec, abilities))
+    return _verdict(spec, said, "builds", proof=_proof(spec, abilities, snapshot))
 
 
 def _blocking(spec: OpSpec, abilities: Abilities) -> list[tuple[Verdict, Finding]]:
@@ -100,7 +100,9 @@ def _refusal(report: DsReport | None, name: str) -> str:
     return f"DeepSpeed refuses to build what ds_report calls [NO]: {reason}"
 
 
-def _proof(spec: OpSpec, abilities: Abilities) -> Proof:
-    """PROBED when something was tried for every ability that it needs, else DECLARED."""
+def _proof(spec: OpSpec, abilities: Abilities, snapshot: Snapshot) -> Proof:
+    """PROBED when programs were compiled here and every ability that it needs was tried, else DECLARED."""
+    if snapshot.trials is None:
+        return Proof.DECLARED
     needs = [need for need in spec.needs if need != THIS_OP]
     return min((abilities.proof(need) for need in needs), key=lambda proof: proof.rank, default=Proof.DECLARED)

@@ -155,7 +155,7 @@ def test_ninja_cannot_be_run(ninja: Ninja, word: str, command: str) -> None:
 
 def test_a_folder_with_a_blank_is_quoted() -> None:
     finding = found(family.ninja_runs, h.compilers(ninja=Ninja(in_environment="/home/u/my env;x/bin/ninja")))
-    assert commands(finding) == ("export PATH='/home/u/my env;x/bin':$PATH",)
+    assert commands(finding) == ('export PATH="/home/u/my env;x/bin:$PATH"',)
 
 
 def test_ninja_on_windows() -> None:

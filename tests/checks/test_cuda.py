@@ -225,7 +225,7 @@ def test_headers_of_pip_serve_through_cpath() -> None:
 def test_a_folder_with_a_blank_is_quoted_for_the_shell() -> None:
     conda = h.toolkit(root="/opt/my conda", found_by="conda", lib_dir="lib")
     finding = found(family.curand_linked, h.toolkits(conda), h.torch(version="1.13.1"))
-    assert commands(finding) == ("export LIBRARY_PATH='/opt/my conda/lib':$LIBRARY_PATH",)
+    assert commands(finding) == ('export LIBRARY_PATH="/opt/my conda/lib:$LIBRARY_PATH"',)
     donor = h.toolkit(root="/home/u/my env/nvidia/cu13", found_by="pip", nvcc=None)
     headers = found(family.math_headers, h.toolkits(h.toolkit(headers=()), donor))
     assert commands(headers) == ("export CPATH='/home/u/my env/nvidia/cu13/include':$CPATH",)
@@ -307,7 +307,7 @@ def test_cpu_adam_of_an_older_deepspeed_needs_nvcc(kits: Toolkits, cause: str) -
 
 def test_two_releases_name_no_folder_for_curand() -> None:
     finding = found(family.cpu_ops_linked, h.deepspeed(version="0.14.4"))
-    assert commands(finding) == ("export LIBRARY_PATH=/usr/local/cuda/lib64:$LIBRARY_PATH",)
+    assert commands(finding) == ('export LIBRARY_PATH="/usr/local/cuda/lib64:$LIBRARY_PATH"',)
     named = h.healthy(h.deepspeed(version="0.14.4"), h.environment(LIBRARY_PATH="/usr/local/cuda/lib64"))
     assert verdict(family.cpu_ops_linked, named).status is Status.PASSED
     assert verdict(family.cpu_ops_linked, h.healthy(h.deepspeed(version="0.14.5"))).status is Status.PASSED

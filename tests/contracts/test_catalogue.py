@@ -55,4 +55,14 @@ def test_abilities_that_capabilities_require_are_guarded_by_some_check() -> None
 
     guarded = {ability for check in KNOWLEDGE.checks for ability in check.guards}
     for spec in KNOWLEDGE.capabilities:
-        assert set(spec.requires(machine())) <= guarded, spec.name
+        plain = {name for name in spec.requires(machine()) if not name.startswith("op:")}
+        assert plain <= guarded, spec.name
+
+
+def test_abilities_that_ops_need_are_guarded_by_some_check() -> None:
+    from dsdoctor_checks.tables import table
+
+    guarded = {ability for check in KNOWLEDGE.checks for ability in check.guards}
+    for name, row in table("ops")["op"].items():
+        needs = {*row["needs"], *row.get("cuda", ()), *row.get("cpu", ()), *row.get("before", {}).get("cuda", ())}
+        assert needs <= guarded, name

@@ -172,7 +172,7 @@ def sources_compile(
         known_bad = not before(nvcc, row["from"]) and not before(row["deepspeed_until"], deepspeed.version)
         if known_bad and believed(report, torch, [name]):
             yield Finding(
-                message=f"nvcc {nvcc} does not compile {called(report, name)}: {row['why']}",
+                message=f"nvcc {nvcc} does not compile {called(report, name).rstrip(',')}: {row['why']}",
                 cause="op-source-rejected-by-nvcc",
                 subject=name,
                 remedy=Remedy(

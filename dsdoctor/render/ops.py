@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dsdoctor.model import OpVerdict, Report
 from dsdoctor.render.text import Page
 
-_SAID = {"okay": "[OKAY]", "no": "[NO]", "installed": "[YES]", None: "-"}
+SAID = {"okay": "[OKAY]", "no": "[NO]", "installed": "[YES]", None: "-"}
 _STYLE = {"builds": "ready", "fails": "blocked", "unknown": "unknown"}
 _HEADER = ("op", "ds_report", "dsdoctor", "proof", "seconds")
 
@@ -44,7 +44,7 @@ def summary(ops: tuple[OpVerdict, ...]) -> str:
 def _cells(op: OpVerdict) -> tuple[str, ...]:
     state = {"builds": "builds", "fails": "fails", "unknown": "unknown"}[op.state]
     seconds = f"{op.seconds:.1f}" if op.seconds is not None else ""
-    return (op.name, _SAID[op.said], state, op.proof.value if op.state != "unknown" else "", seconds)
+    return (op.name, SAID[op.said], state, op.proof.value if op.state != "unknown" else "", seconds)
 
 
 def _row(page: Page, op: OpVerdict, cells: tuple[str, ...], widths: list[int]) -> None:

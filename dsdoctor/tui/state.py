@@ -20,6 +20,8 @@ STYLES = {
     "N/A": "dim",
     "READY": "green",
     "BLOCKED": "bold red",
+    "BUILDS": "green",
+    "FAILS": "bold red",
 }
 _ORDER = tuple(STYLES)
 _STATUS_WORDS = {
@@ -29,6 +31,7 @@ _STATUS_WORDS = {
     Status.CRASHED: "CRASHED",
 }
 STATE_WORDS = {"ready": "READY", "blocked": "BLOCKED", "unknown": "UNKNOWN", "not_applicable": "N/A"}
+OP_WORDS = {"builds": "BUILDS", "fails": "FAILS", "unknown": "UNKNOWN"}
 PROOF_WORDS = {
     Proof.DECLARED: "declared (read in files, not tried)",
     Proof.PROBED: "probed (seen in an import or a tiny program)",
@@ -44,6 +47,7 @@ PROBES = {
     "packages": "reading the installed packages",
     "python": "asking the patient's interpreter",
     "cpu": "reading the processor's flags",
+    "trials": "compiling tiny programs",
 }
 
 

@@ -190,7 +190,7 @@ async def test_facts_can_be_opened_and_missing_ones_say_why(size: tuple[int, int
     app = doctor(reports.sick())
     async with app.run_test(size=size, notifications=True) as pilot:
         await reads(pilot, "CUDA012")
-        await pilot.press("4")
+        await pilot.press("5")
         await reads(pilot, "origin: this machine", "MISSING not-examined: cpu was not examined")
         await pilot.press("down", "down", "down", "down", "enter")
         await reads(pilot, "kernel: 6.1.0", "libc: not known")
@@ -292,7 +292,7 @@ async def test_facts_that_look_like_markup_are_shown_as_they_are() -> None:
     app = doctor(reports.markup())
     async with app.run_test(size=(120, 50), notifications=True) as pilot:
         await reads(pilot, "MEM001")
-        await pilot.press("4")
+        await pilot.press("5")
         await reads(pilot, "environment")
         row = next(number for number, line in enumerate(lines(app)) if "▶ environment" in line)
         await pilot.click(offset=(6, row))

@@ -1,4 +1,4 @@
-"""The report: headline, four panes, and the keys that act on what is selected."""
+"""The report: headline, five panes, and the keys that act on what is selected."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -15,6 +15,7 @@ from dsdoctor.tui.widgets.capabilities import Capabilities
 from dsdoctor.tui.widgets.facts import Facts
 from dsdoctor.tui.widgets.findings import Findings
 from dsdoctor.tui.widgets.headline import Headline
+from dsdoctor.tui.widgets.ops import Ops
 from dsdoctor.tui.widgets.plan import Plan
 from dsdoctor.tui.widgets.text import clean, line
 
@@ -31,7 +32,7 @@ class MainScreen(Screen[None]):
         Binding("c", "copy", "Copy"),
         Binding("C", "copy_all", "Copy all", show=False),
         Binding("down", "focus_pane", show=False),  # from the tabs, which have no use for it
-        *(Binding(str(n), f"pane('tab-{n}')", show=False) for n in (1, 2, 3, 4)),
+        *(Binding(str(n), f"pane('tab-{n}')", show=False) for n in (1, 2, 3, 4, 5)),
     ]
 
     class Recheck(Message):
@@ -55,7 +56,9 @@ class MainScreen(Screen[None]):
                 yield Plan(id="plan")
             with TabPane("3 What can I run", id="tab-3"):
                 yield Capabilities(id="can-run")
-            with TabPane("4 Facts", id="tab-4"):
+            with TabPane("4 Ops", id="tab-4"):
+                yield Ops(id="ops")
+            with TabPane("5 Facts", id="tab-5"):
                 yield Facts(id="facts")
         yield Static(id="note")
         yield Footer()
@@ -71,18 +74,19 @@ class MainScreen(Screen[None]):
         self.query_one(Footer).compact = narrow
 
     @property
-    def pane(self) -> Findings | Plan | Capabilities | Facts:
+    def pane(self) -> Findings | Plan | Capabilities | Ops | Facts:
         """The pane that is in front."""
         return self.panes[self.query_one(TabbedContent).active]
 
     @property
-    def panes(self) -> dict[str, Findings | Plan | Capabilities | Facts]:
+    def panes(self) -> dict[str, Findings | Plan | Capabilities | Ops | Facts]:
         """Tab -> pane."""
         return {
             "tab-1": self.query_one(Findings),
             "tab-2": self.query_one(Plan),
             "tab-3": self.query_one(Capabilities),
-            "tab-4": self.query_one(Facts),
+            "tab-4": self.query_one(Ops),
+            "tab-5": self.query_one(Facts),
         }
 
     def show(self, report: Report) -> None:

@@ -6,8 +6,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from dsdoctor.judge import finding_severity
-from dsdoctor.model import Capability, Finding, Remedy, Report, Status, Step, Verdict
-from dsdoctor.tui.state import PROOF_WORDS, STATE_WORDS, STYLES, Family, undecided, word
+from dsdoctor.model import Capability, Finding, OpVerdict, Remedy, Report, Status, Step, Verdict
+from dsdoctor.render.ops import SAID
+from dsdoctor.tui.state import OP_WORDS, PROOF_WORDS, STATE_WORDS, STYLES, Family, undecided, word
 from dsdoctor.tui.widgets.text import clean, indent, labelled, say, shell, state
 
 _BLANK = Text("")
@@ -119,6 +120,19 @@ def capability_detail(capability: Capability) -> Text:
     if capability.blocked_by:
         text.append(f"blocked by {', '.join(capability.blocked_by)}. Enter shows {capability.blocked_by[0]}.")
     return text.append(clean(capability.because or ""))
+
+
+def op_detail(op: OpVerdict) -> Text:
+    """One op, in full: why it fails or how it is known, and what uses it."""
+    word_ = OP_WORDS[op.state]
+    text = Text.assemble((word_, STYLES[word_]), " ", (clean(op.name), "bold"), ": ")
+    if op.because:
+        text.append(clean(op.because) + (f" (cause: {op.cause})" if op.cause else ""))
+    else:
+        text.append(PROOF_WORDS[op.proof])
+    text.append(f". ds_report says {SAID[op.said]}" + (", which is wrong." if op.differs else "."))
+    text.append(clean(f" Used by: {'; '.join(op.features)}." if op.features else ""))
+    return text.append(f" Enter shows {op.blocked_by[0]}." if op.blocked_by else "")
 
 
 def _heading(title: str) -> Text:

@@ -1,4 +1,4 @@
-"""Pane 4: every fact of the snapshot, as a tree that is filled where it is opened; below it a long value in full."""
+"""Pane 5: every fact of the snapshot, as a tree that is filled where it is opened; below it a long value in full."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -63,7 +63,7 @@ def _built(spec: OpSpec, said: Said, built: OpBuild, found: Sequence[tuple[Verdi
     if built.outcome == "ok":
         return _verdict(spec, said, "builds", **told, because=built.retried)
     own = next(((v, f) for v, f in found if f.subject == spec.name and v.proof is Proof.RAN), None)
-    because = built.first_error or built.error or f"its build {built.outcome}"
+    because = built.first_error or built.error or (own[1].message if own else f"its build {built.outcome}")
     return _verdict(
         spec,
         said,

@@ -84,7 +84,7 @@ def ops_build(builds: OpBuilds, prescriber: Prescriber) -> Iterator[Finding]:
 def _failed(build: OpBuild, prescriber: Prescriber) -> Finding:
     found = first_match(_ROWS, build.first_error, build.error, build.log_tail)
     cause = found[0]["cause"] if found else "op-build-hangs" if build.outcome == "timed-out" else "op-build-fails"
-    said = build.first_error or build.error or f"it {build.outcome}"
+    said = build.first_error or build.error or _end(build)
     tail = last_lines(build.log_tail, 12)
     return Finding(
         message=f"{build.name} does not build: {said}" + (f" ({build.retried})" if build.retried else ""),
@@ -96,3 +96,10 @@ def _failed(build: OpBuild, prescriber: Prescriber) -> Finding:
         if found
         else Remedy(order=f"Read the first error line of the build of {build.name}", safety="manual"),
     )
+
+
+def _end(build: OpBuild) -> str:
+    """How a build ended that left no word."""
+    if build.outcome == "timed-out":
+        return "it came to no end within its time"
+    return f"its process was ended by {build.signal}" if build.signal else f"it {build.outcome} without a word"

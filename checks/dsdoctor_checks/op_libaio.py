@@ -25,7 +25,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks.rows import run_python
 from dsdoctor_checks.tables import table
-from dsdoctor_checks.trials import tried
+from dsdoctor_checks.trials import refusals, tried
 from dsdoctor_checks.versions import before
 
 _PROBE = "from deepspeed.ops.op_builder import AsyncIOBuilder as B; print(B().has_function('io_submit', ('aio',), verbose=True))"
@@ -65,15 +65,19 @@ def libaio_there(compilers: Compilers, host: Host, trials: Trials | None, config
     }
     gone = [name for name, (trial, path) in wanted.items() if (trial.outcome != "ok" if trial else path is None)]
     if gone:
-        yield _no_libaio(gone, why, compilers, prescriber)
+        said = refusals(*(trial for trial, _ in wanted.values()))
+        yield _no_libaio(gone, why, said, compilers, prescriber)
 
 
-def _no_libaio(gone: list[str], why: str | None, compilers: Compilers, prescriber: Prescriber) -> Finding:
+def _no_libaio(
+    gone: list[str], why: str | None, said: tuple[Evidence, ...], compilers: Compilers, prescriber: Prescriber
+) -> Finding:
     conda = prescriber.conda("libaio")
     return Finding(
         message=f"the compiler does not find {' and '.join(gone)}; {why or 'only NVMe offload needs it'}",
         cause="libaio-conda-include-path" if conda and compilers.libaio_runtime else "libaio-missing",
         severity=None if why else Severity.INFO,
+        evidence=said,
         remedy=Remedy(
             order="Install libaio with its headers",
             commands=(conda,) if conda else prescriber.system("libaio-dev"),

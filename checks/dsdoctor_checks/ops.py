@@ -71,7 +71,7 @@ def believed(report: DsReport | None, torch: Torch, names: list[str]) -> list[st
 
 def called(report: DsReport | None, name: str) -> str:
     """The op, and that ds_report would have it build."""
-    return f"{name}, which ds_report calls [OKAY]," if report is not None else name
+    return f"{name} ([OKAY] in ds_report)" if report is not None else name
 
 
 def bad_archs(value: str) -> list[str]:

@@ -228,7 +228,7 @@ def test_a_folder_with_a_blank_is_quoted_for_the_shell() -> None:
     assert commands(finding) == ('export LIBRARY_PATH="/opt/my conda/lib:$LIBRARY_PATH"',)
     donor = h.toolkit(root="/home/u/my env/nvidia/cu13", found_by="pip", nvcc=None)
     headers = found(family.math_headers, h.toolkits(h.toolkit(headers=()), donor))
-    assert commands(headers) == ("export CPATH='/home/u/my env/nvidia/cu13/include':$CPATH",)
+    assert commands(headers) == ('export CPATH="/home/u/my env/nvidia/cu13/include:$CPATH"',)
 
 
 def test_curands_header_alone() -> None:

@@ -64,7 +64,7 @@ def test_the_cause_of_a_failed_build_is_read_from_its_words() -> None:
 
 
 def test_a_build_that_says_nothing_still_says_how_it_ended() -> None:
-    assert "timed-out" in str(op("fused_adam", h.healthy(built("timed-out"))).because)
+    assert "no end within its time" in str(op("fused_adam", h.healthy(built("timed-out"))).because)
 
 
 def test_a_build_that_was_not_reached_leaves_the_prediction() -> None:

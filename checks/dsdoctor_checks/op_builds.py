@@ -40,12 +40,12 @@ def _asked(builders: OpBuilders | None) -> tuple[OpBuilder, ...]:
 
 
 def _silent(builder: OpBuilder, prescriber: Prescriber) -> Finding:
-    why = builder.error or f"{builder.missing_sources[0]} is not in the package"
+    why = builder.error or f"{builder.missing_sources[0]}, which is not in the package"
     found = first_match(_ROWS, why)
     row = table("ops")["op"].get(builder.name)
-    users = f". Only {' and '.join(row['features'])} needs it" if row else ""
+    users = f" (needed only for {'; '.join(row['features'])})" if row else ""
     return Finding(
-        message=f"{builder.name} cannot be built, for its builder raises when it is asked for its sources and flags: {why}{users}",
+        message=f"{builder.name} cannot be built{users}: asked for its sources and flags, its builder says {why}",
         cause=found[0]["cause"] if found else "op-build-fails",
         subject=builder.name,
         remedy=remedy_of(found[0], prescriber, match=found[1])

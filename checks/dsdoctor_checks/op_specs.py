@@ -113,9 +113,9 @@ def _spec(name: str, builder: OpBuilder | None, kind: str | None, version: str |
         known = tuple(row["features"]) if row else ()
         note = f"{why}: judged by what its builder says"
         return OpSpec(name=name, needs=_own_needs(builder), features=known, wanted=wanted, note=note)
-    note = f"DeepSpeed {version} is newer than dsdoctor's table: judged by what {newest} needed" if newer else None
+    aged = f"DeepSpeed {version} is newer than dsdoctor's table: judged by what {newest} needed" if newer else None
     needs = _table_needs(row, kind, version)
-    return OpSpec(name=name, needs=needs, features=tuple(row["features"]), wanted=wanted, note=note)
+    return OpSpec(name=name, needs=needs, features=tuple(row["features"]), wanted=wanted, note=aged)
 
 
 def _table_needs(row: dict[str, Any], kind: str | None, version: str | None) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def test_the_words_of_a_builder_name_the_cause() -> None:
 
 def test_a_source_that_is_not_in_the_package() -> None:
     sick = h.healthy(builder(missing_sources=("csrc/adam/fused.cu",)))
-    assert "csrc/adam/fused.cu is not in the package" in only(verdict(builders_answer, sick)).message
+    assert "csrc/adam/fused.cu, which is not in the package" in only(verdict(builders_answer, sick)).message
 
 
 def test_stand_ins_may_raise() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dsdoctor.api import (
     Compilers,
     DsConfig,
+    Environment,
     Finding,
     Prescriber,
     Python,
@@ -152,20 +153,37 @@ def libcuda_links(
 
 
 @check("OPS017", "cuFile's header and library are there", causes=["cufile-missing"], guards=["cufile"])
-def cufile_links(toolkits: Toolkits, trials: Trials | None, config: DsConfig | None) -> Iterator[Finding]:
-    """GPUDirect Storage (the gds op) includes cufile.h and is linked with -lcufile."""
-    toolkit = _toolkit(toolkits)
+def cufile_links(
+    toolkits: Toolkits, trials: Trials | None, config: DsConfig | None, environment: Environment | None, prescriber: Prescriber
+) -> Iterator[Finding]:  # fmt: skip
+    """GPUDirect Storage (the gds op) includes cufile.h and is linked with -lcufile, which DeepSpeed looks for in lib64 only."""
+    toolkit, blind = _toolkit(toolkits), None
     trial = [t for t in (tried(trials, "cufile-headers"), tried(trials, "link-cufile")) if t is not None]
     static = "cufile.h" in toolkit.headers and "cufile" in toolkit.libraries
     if all(t.outcome == "ok" for t in trial) if trial else static:
-        return
+        blind = _outside_lib64(toolkit, environment)
+        if blind is None:
+            return
     yield Finding(
-        message=f"{toolkit.root} has no cuFile that the compiler and linker find: gds cannot be built",
+        message=f"libcufile.so lies in {blind}, and DeepSpeed looks into {toolkit.root}/lib64 for it: gds cannot be built"
+        if blind
+        else f"{toolkit.root} has no cuFile that the compiler and linker find: gds cannot be built",
         cause="cufile-missing",
         evidence=refusals(*trial),
         severity=mildness("cufile", config),
-        remedy=Remedy(order="Install the toolkit's cuFile development files (libcufile-dev)", safety="manual"),
+        remedy=_name_folder(blind or "", there=True, library="cuFile", prescriber=prescriber)
+        if blind
+        else Remedy(order="Install the toolkit's cuFile development files (libcufile-dev)", safety="manual"),
     )
+
+
+def _outside_lib64(toolkit: Toolkit, environment: Environment | None) -> str | None:
+    """The toolkit's folder of libcufile.so when GDSBuilder's probe does not look there (gds.py of 0.19.8; torch's link does)."""
+    root, folder = toolkit.root.rstrip("/"), toolkit.libraries.get("cufile", "").rpartition("/")[0]
+    listed = environment.get("LIBRARY_PATH").split(":") if environment is not None else []
+    seen = {f"{root}/lib64", *(name.rstrip("/") for name in listed)}
+    own = folder.startswith(f"{root}/") and root not in ("", "/usr")
+    return folder if own and folder not in seen else None
 
 
 @check("OPS018", "nccl.h is there", causes=["nccl-header-missing"], guards=["nccl-headers"])

@@ -312,3 +312,32 @@ def test_a_trial_that_failed_or_was_not_made_refutes_nothing(code: str, trial: s
 @pytest.mark.parametrize("check", [c for c in ALL.values() if c.refuted_by], ids=lambda c: c.code)
 def test_every_refutable_check_is_tried_here(check: Check) -> None:
     assert check.code in {code for code, _, _ in REFUTED}
+
+
+# --- cuFile: DeepSpeed's own probe of gds looks into lib64 alone
+
+
+def cufile_in(folder: str, root: str = "/opt/kit", **changes: Any) -> Fact:
+    libraries = {name: f"{folder}/lib{name}.so" for name in h.toolkit().libraries}
+    return h.toolkits(h.toolkit(root=root, nvcc=f"{root}/bin/nvcc", libraries=libraries, **changes))
+
+
+@pytest.mark.parametrize("trials", [(), (h.trials(),)], ids=["files", "tried"])
+def test_deepspeed_looks_for_cufile_in_lib64_alone(trials: tuple[Fact, ...]) -> None:
+    conda = cufile_in("/opt/kit/lib", lib_dir="lib")
+    finding = only("OPS017", conda, *trials)
+    assert "/opt/kit/lib" in finding.message
+    assert "/opt/kit/lib64" in finding.message
+    assert finding.remedy is not None
+    assert finding.remedy.commands == ('export LIBRARY_PATH="/opt/kit/lib:$LIBRARY_PATH"',)
+    named = h.environment(LIBRARY_PATH="/x:/opt/kit/lib/")
+    assert judged("OPS017", conda, named, *trials).status is Status.PASSED
+    assert judged("CUDA018", conda, *trials).status is Status.PASSED, "torch names the folder lib to the linker"
+
+
+@pytest.mark.parametrize(
+    ("folder", "root"),
+    [("/opt/kit/lib64", "/opt/kit"), ("/usr/lib/x86_64-linux-gnu", "/usr"), ("/usr/lib", "/opt/kit")],
+)
+def test_cufile_in_lib64_or_in_the_systems_folders_is_found(folder: str, root: str) -> None:
+    assert judged("OPS017", cufile_in(folder, root)).status is Status.PASSED

@@ -155,7 +155,13 @@ def test_colour_changes_no_word(folder: Path) -> None:
 
 @pytest.mark.parametrize("state", ["builds", "fails", "unknown"])
 def test_text_of_a_machine_neither_escapes_nor_breaks_a_line(state: str) -> None:
-    rest = {"because": HOSTILE, "features": (HOSTILE,), "wanted": HOSTILE, "note": HOSTILE, "log": HOSTILE}
+    rest: dict[str, Any] = {
+        "because": HOSTILE,
+        "features": (HOSTILE,),
+        "wanted": HOSTILE,
+        "note": HOSTILE,
+        "log": HOSTILE,
+    }
     for name in ("fused_adam", HOSTILE):
         shown = ops.render(of(op(name, state, cause=HOSTILE, **rest)), width=80)
         for bad in ("\x1b", "\x07", "\x9b", "\ud800", "\n::error::", "owned"):

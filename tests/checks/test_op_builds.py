@@ -2,9 +2,11 @@
 
 import pytest
 from dsdoctor_checks.op_builds import builders_answer, gpu_left, ops_build
+from dsdoctor_checks.op_libaio import cutlass_there
+from dsdoctor_checks.ops import dskernels_there
 
 from dsdoctor import healthy as h
-from dsdoctor.facts import Fact, OpBuild, OpBuilder, OpBuilders, Unavailable
+from dsdoctor.facts import DsOp, Fact, OpBuild, OpBuilder, OpBuilders, Unavailable
 from dsdoctor.model import Check, Finding, Proof, Severity, Status, Verdict
 from dsdoctor.testing import verdict
 
@@ -48,11 +50,30 @@ def test_a_builder_that_raises_is_told_with_its_words_and_who_needs_it() -> None
 
 
 def test_the_words_of_a_builder_name_the_cause() -> None:
-    words = "ModuleNotFoundError: No module named 'dskernels'"
-    finding = only(verdict(builders_answer, h.healthy(builder("cutlass_ops", error=words))))
-    assert finding.cause == "dskernels-missing"
-    assert finding.remedy is not None
-    assert any("deepspeed-kernels" in command for command in finding.remedy.commands)
+    words = "RuntimeError: torch_extensions: No space left on device"
+    assert only(verdict(builders_answer, h.healthy(builder(error=words)))).cause == "build-no-space"
+
+
+KERNELS = "ModuleNotFoundError: No module named 'dskernels'"
+CUTLASS = "RuntimeError: Unable to locate CUTLASS. Install nvidia-cutlass, or set CUTLASS_PATH"
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "words", "cause"),
+    [
+        (dskernels_there, "cutlass_ops", KERNELS, "dskernels-missing"),
+        (cutlass_there, "evoformer_attn", CUTLASS, "cutlass-path-missing"),
+    ],
+)
+def test_what_has_a_check_of_its_own_is_told_once_and_probed(check: Check, name: str, words: str, cause: str) -> None:
+    for report in (h.ds_report(), h.ds_report(ops=(DsOp(name=name, installed=False, compatible=False),))):
+        sick = h.healthy(builder(name, error=words), report)
+        found = verdict(check, sick)
+        assert (only(found).cause, only(found).subject, found.proof) == (cause, name, Proof.PROBED)
+        assert verdict(builders_answer, sick).status is Status.PASSED
+        assert verdict(check, h.healthy(builder(name), report)).status is Status.PASSED, (
+            "its builder says that it is there"
+        )
 
 
 def test_a_source_that_is_not_in_the_package() -> None:
@@ -134,3 +155,10 @@ def test_the_remedy_ends_with_the_same_build() -> None:
     remedy = only(verdict(ops_build, h.healthy(built("failed", error="ninja: error: Ninja is required to load C++ extensions")))).remedy  # fmt: skip
     assert remedy is not None
     assert remedy.verify == "dsdoctor ops fused_adam --build"
+
+
+def test_kernels_that_are_installed_and_broken_are_not_called_missing() -> None:
+    sick = h.healthy(builder("cutlass_ops", error=KERNELS), h.packages({"deepspeed-kernels": "0.0.1"}))
+    assert "cannot be imported" in only(verdict(dskernels_there, sick)).message
+    bare = h.healthy(builder("cutlass_ops", error=KERNELS))
+    assert "is not installed" in only(verdict(dskernels_there, bare)).message

@@ -34,7 +34,7 @@ def _judge(spec: OpSpec, abilities: Abilities, snapshot: Snapshot) -> OpVerdict:
             spec,
             said,
             "fails",
-            proof=max((v.proof for v, _ in found), key=lambda proof: proof.rank),
+            proof=_worth(found, snapshot),
             cause=finding.cause,
             because=finding.message,
             blocked_by=tuple(dict.fromkeys(v.code for v, _ in found)),
@@ -51,10 +51,10 @@ def _judge(spec: OpSpec, abilities: Abilities, snapshot: Snapshot) -> OpVerdict:
 
 
 def _blocking(spec: OpSpec, abilities: Abilities) -> list[tuple[Verdict, Finding]]:
-    """Findings that take away what this op needs: those that name it first, then the best proved."""
+    """Findings that take away what this op needs. First what tells most: a cause with a name, the best proof, its own."""
     found = abilities.taken(tuple(need for need in spec.needs if need != THIS_OP))
     own = [(v, f) for v, f in abilities.findings(THIS_OP) if f.subject == spec.name]
-    return own + sorted(found, key=lambda pair: -pair[0].proof.rank)
+    return sorted(own + found, key=lambda pair: (pair[1].cause == UNNAMED, -pair[0].proof.rank))
 
 
 def _built(spec: OpSpec, said: Said, built: OpBuild, found: Sequence[tuple[Verdict, Finding]]) -> OpVerdict:
@@ -63,7 +63,7 @@ def _built(spec: OpSpec, said: Said, built: OpBuild, found: Sequence[tuple[Verdi
     if built.outcome == "ok":
         return _verdict(spec, said, "builds", **told, because=built.retried)
     own = next(((v, f) for v, f in found if f.subject == spec.name and v.proof is Proof.RAN), None)
-    because = built.first_error or built.error or f"its build {built.outcome}"
+    because = built.first_error or built.error or (own[1].message if own else f"its build {built.outcome}")
     return _verdict(
         spec,
         said,
@@ -98,6 +98,13 @@ def _refusal(report: DsReport | None, name: str) -> str:
     op = report.op(name) if report else None
     reason = "; ".join(op.warnings) if op and op.warnings else "it gives no reason"
     return f"DeepSpeed refuses to build what ds_report calls [NO]: {reason}"
+
+
+def _worth(found: Sequence[tuple[Verdict, Finding]], snapshot: Snapshot) -> Proof:
+    """The best proof of the findings. Nothing is PROBED of an op where nobody asked its builder nor tried a compiler."""
+    best = max((v.proof for v, _ in found), key=lambda proof: proof.rank)
+    looked = any(getattr(snapshot, name) is not None for name in LIVE_SECTIONS)
+    return best if looked or best is Proof.RAN else Proof.DECLARED
 
 
 def _proof(spec: OpSpec, abilities: Abilities, snapshot: Snapshot) -> Proof:

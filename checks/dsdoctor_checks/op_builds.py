@@ -21,6 +21,7 @@ from dsdoctor_checks.trials import BUILD_CAUSES
 
 _ROWS = table("run_errors")["error"]
 _CAUSES = ("op-build-hangs", *BUILD_CAUSES)
+_TOLD = ("dskernels", "CUTLASS")  # by OPS002 and OPS012
 
 
 @check(
@@ -29,7 +30,8 @@ _CAUSES = ("op-build-hangs", *BUILD_CAUSES)
 def builders_answer(builders: OpBuilders | None, prescriber: Prescriber) -> Iterator[Finding]:
     """A builder that raises when it is asked for its sources and flags raises when it builds, whatever ds_report says."""
     for builder in _asked(builders):
-        if (builder.error or builder.missing_sources) and builder.name not in table("ops")["stand_in"]:
+        told = any(word in (builder.error or "") for word in _TOLD) or builder.name in table("ops")["stand_in"]
+        if (builder.error or builder.missing_sources) and not told:
             yield _silent(builder, prescriber)
 
 
@@ -40,12 +42,12 @@ def _asked(builders: OpBuilders | None) -> tuple[OpBuilder, ...]:
 
 
 def _silent(builder: OpBuilder, prescriber: Prescriber) -> Finding:
-    why = builder.error or f"{builder.missing_sources[0]} is not in the package"
+    why = builder.error or f"{builder.missing_sources[0]}, which is not in the package"
     found = first_match(_ROWS, why)
     row = table("ops")["op"].get(builder.name)
-    users = f". Only {' and '.join(row['features'])} needs it" if row else ""
+    users = f" (needed only for {'; '.join(row['features'])})" if row else ""
     return Finding(
-        message=f"{builder.name} cannot be built, for its builder raises when it is asked for its sources and flags: {why}{users}",
+        message=f"{builder.name} cannot be built{users}: asked for its sources and flags, its builder says {why}",
         cause=found[0]["cause"] if found else "op-build-fails",
         subject=builder.name,
         remedy=remedy_of(found[0], prescriber, match=found[1])
@@ -84,7 +86,7 @@ def ops_build(builds: OpBuilds, prescriber: Prescriber) -> Iterator[Finding]:
 def _failed(build: OpBuild, prescriber: Prescriber) -> Finding:
     found = first_match(_ROWS, build.first_error, build.error, build.log_tail)
     cause = found[0]["cause"] if found else "op-build-hangs" if build.outcome == "timed-out" else "op-build-fails"
-    said = build.first_error or build.error or f"it {build.outcome}"
+    said = build.first_error or build.error or _end(build)
     tail = last_lines(build.log_tail, 12)
     return Finding(
         message=f"{build.name} does not build: {said}" + (f" ({build.retried})" if build.retried else ""),
@@ -96,3 +98,10 @@ def _failed(build: OpBuild, prescriber: Prescriber) -> Finding:
         if found
         else Remedy(order=f"Read the first error line of the build of {build.name}", safety="manual"),
     )
+
+
+def _end(build: OpBuild) -> str:
+    """How a build ended that left no word."""
+    if build.outcome == "timed-out":
+        return "it came to no end within its time"
+    return f"its process was ended by {build.signal}" if build.signal else f"it {build.outcome} without a word"

@@ -11,6 +11,7 @@ from dsdoctor.api import (
     Evidence,
     Finding,
     Host,
+    OpBuilders,
     Packages,
     Prescriber,
     Purpose,
@@ -25,10 +26,11 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks.rows import run_python
 from dsdoctor_checks.tables import table
-from dsdoctor_checks.trials import tried
+from dsdoctor_checks.trials import refusals, tried
 from dsdoctor_checks.versions import before
 
 _PROBE = "from deepspeed.ops.op_builder import AsyncIOBuilder as B; print(B().has_function('io_submit', ('aio',), verbose=True))"
+_EVOFORMER = "evoformer_attn"
 _LOAD = "from deepspeed.ops.op_builder import AsyncIOBuilder; AsyncIOBuilder().load()"
 
 
@@ -65,15 +67,19 @@ def libaio_there(compilers: Compilers, host: Host, trials: Trials | None, config
     }
     gone = [name for name, (trial, path) in wanted.items() if (trial.outcome != "ok" if trial else path is None)]
     if gone:
-        yield _no_libaio(gone, why, compilers, prescriber)
+        said = refusals(*(trial for trial, _ in wanted.values()))
+        yield _no_libaio(gone, why, said, compilers, prescriber)
 
 
-def _no_libaio(gone: list[str], why: str | None, compilers: Compilers, prescriber: Prescriber) -> Finding:
+def _no_libaio(
+    gone: list[str], why: str | None, said: tuple[Evidence, ...], compilers: Compilers, prescriber: Prescriber
+) -> Finding:
     conda = prescriber.conda("libaio")
     return Finding(
         message=f"the compiler does not find {' and '.join(gone)}; {why or 'only NVMe offload needs it'}",
         cause="libaio-conda-include-path" if conda and compilers.libaio_runtime else "libaio-missing",
         severity=None if why else Severity.INFO,
+        evidence=said,
         remedy=Remedy(
             order="Install libaio with its headers",
             commands=(conda,) if conda else prescriber.system("libaio-dev"),
@@ -125,24 +131,32 @@ def _cutlass_named(environment: Environment, packages: Packages) -> bool:
     return named or packages.version("nvidia-cutlass") is not None
 
 
+def _no_cutlass(report: DsReport | None, environment: Environment, packages: Packages, torch: Torch) -> bool:
+    """Where no builder was asked: ds_report's [NO], or a machine with CUDA on which nothing names a CUTLASS."""
+    op = report.op(_EVOFORMER) if report is not None else None
+    if report is not None:
+        return op is not None and not op.compatible
+    return torch.cuda is not None and not _cutlass_named(environment, packages)
+
+
 @check("OPS012", "CUTLASS is there for the Evoformer op", causes=["cutlass-path-missing"], severity=Severity.INFO, guards=["op"])  # fmt: skip
 def cutlass_there(
-    report: DsReport | None, environment: Environment, packages: Packages, torch: Torch, prescriber: Prescriber
-) -> Iterator[Finding]:
+    report: DsReport | None, builders: OpBuilders | None, environment: Environment, packages: Packages, torch: Torch,
+    prescriber: Prescriber,
+) -> Iterator[Finding]:  # fmt: skip
     """DS4Sci's EvoformerAttention alone needs CUTLASS. Everybody gets the warning, hardly anybody needs the op."""
-    op = report.op("evoformer_attn") if report is not None else None
-    if (op is None and report is not None) or (op is not None and op.compatible):
-        return
-    if op is None and (torch.cuda is None or _cutlass_named(environment, packages)):
+    op = report.op(_EVOFORMER) if report is not None else None
+    builder = builders.get(_EVOFORMER) if builders is not None else None
+    missed = builder is not None and "CUTLASS" in (builder.error or "")
+    if not missed and (builder is not None or not _no_cutlass(report, environment, packages, torch)):
         return
     said = next((text for text in op.warnings if "cutlass" in text.lower()), None) if op is not None else None
-    if said is None and op is not None and op.warnings:
+    if not missed and said is None and op is not None and op.warnings:
         not_applicable("ds_report gives another reason than CUTLASS")
     yield Finding(
-        message=f"{'ds_report says evoformer_attn [NO]' if op else 'evoformer_attn cannot be built'}: CUTLASS was not found."
-        " Only EvoformerAttention needs it",
+        message="evoformer_attn cannot be built: CUTLASS was not found. Only EvoformerAttention needs it",
         cause="cutlass-path-missing",
-        subject="evoformer_attn",
+        subject=_EVOFORMER,
         evidence=(Evidence(where="ds_report", text=said),) if said else (),
         remedy=Remedy(
             order="Nothing to do, unless your code imports EvoformerAttention; then give it CUTLASS",

@@ -20,13 +20,13 @@ _SWITCHES = {  # a key of the config that, when on, loads an op
 
 
 def specs(snapshot: Snapshot) -> tuple[OpSpec, ...]:
-    """The ops of this machine: as its builders say, else as ds_report lists them, else as the table has them."""
+    """The ops of this machine: as its builders say, else those that ds_report lists (it may be cut off) or the table has."""
     kind = accelerator(snapshot)
     version = snapshot.deepspeed.version if snapshot.deepspeed else None
     asked = {b.name: b for b in snapshot.op_builders.builders} if snapshot.op_builders else {}
-    names = tuple(asked) or _reported(snapshot) or _listed(kind, version)
+    names = set(asked) or {*_reported(snapshot), *_listed(kind, version)}
     wanted = wants(snapshot)
-    real = sorted(name for name in names if name not in table(_TABLE)["stand_in"])
+    real = sorted(names - table(_TABLE)["stand_in"].keys())
     return tuple(_spec(name, asked.get(name), kind, version, wanted.get(name)) for name in real)
 
 
@@ -67,15 +67,16 @@ def wants(snapshot: Snapshot) -> dict[str, str]:
 
 def config_wants(config: DsConfig) -> dict[str, str]:
     found: dict[str, str] = {}
-    optimizer = _OPTIMIZERS.get(str(config.get("optimizer.type", "")).lower())
+    named = config.get("optimizer.type")
+    optimizer = _OPTIMIZERS.get(
+        str(named).lower(), "adam" if named is None else "other"
+    )  # None: the code's, mostly Adam
     offload = config.get(_OFFLOAD)
     torch_adam = config.get("optimizer.params.torch_adam") is True
-    if offload in ("cpu", "nvme") and optimizer in ("adam", "adagrad", "lion", None) and not torch_adam:
-        found[f"cpu_{optimizer or 'adam'}"] = f"{_OFFLOAD} = {offload} ({config.where(_OFFLOAD)})"
-    elif optimizer in ("adam", "lion", "lamb") and not torch_adam:
-        found[f"fused_{optimizer}"] = (
-            f"optimizer.type = {config.get('optimizer.type')} ({config.where('optimizer.type')})"
-        )
+    if offload in ("cpu", "nvme") and optimizer in ("adam", "adagrad", "lion") and not torch_adam:
+        found[f"cpu_{optimizer}"] = f"{_OFFLOAD} = {offload} ({config.where(_OFFLOAD)})"
+    elif named is not None and optimizer in ("adam", "lion", "lamb") and not torch_adam:
+        found[f"fused_{optimizer}"] = f"optimizer.type = {named} ({config.where('optimizer.type')})"
     for key in (_OFFLOAD, "zero_optimization.offload_param.device"):
         if config.get(key) == "nvme":
             found |= dict.fromkeys(("async_io", "pin_memory"), f"{key} = nvme ({config.where(key)})")
@@ -91,13 +92,16 @@ def _reported(snapshot: Snapshot) -> tuple[str, ...]:
 
 def _listed(kind: str | None, version: str | None) -> tuple[str, ...]:
     rows = table(_TABLE)["op"].items() if kind and version else ()
-    return tuple(name for name, row in rows if kind in row["accelerators"] and _has(row, str(version)))
+    return tuple(name for name, row in rows if kind in row["accelerators"] and _has(row, str(kind), str(version)))
 
 
-def _has(row: dict[str, Any], version: str) -> bool:
-    """True when this release has the op."""
-    too_old = "since" in row and before(version, row["since"])
-    return not too_old and not ("until" in row and before(row["until"], version))
+def _has(row: dict[str, Any], kind: str, version: str) -> bool:
+    """True when this release has the op for this accelerator."""
+    since = row.get(f"since_{kind}", row.get("since"))
+    if (since and before(version, since)) or ("until" in row and before(row["until"], version)):
+        return False
+    gone, back = row.get("absent", (version, version))
+    return before(version, gone) or not before(version, back)
 
 
 def _spec(name: str, builder: OpBuilder | None, kind: str | None, version: str | None, wanted: str | None) -> OpSpec:
@@ -109,7 +113,9 @@ def _spec(name: str, builder: OpBuilder | None, kind: str | None, version: str |
         known = tuple(row["features"]) if row else ()
         note = f"{why}: judged by what its builder says"
         return OpSpec(name=name, needs=_own_needs(builder), features=known, wanted=wanted, note=note)
-    return OpSpec(name=name, needs=_table_needs(row, kind, version), features=tuple(row["features"]), wanted=wanted)
+    aged = f"DeepSpeed {version} is newer than dsdoctor's table: judged by what {newest} needed" if newer else None
+    needs = _table_needs(row, kind, version)
+    return OpSpec(name=name, needs=needs, features=tuple(row["features"]), wanted=wanted, note=aged)
 
 
 def _table_needs(row: dict[str, Any], kind: str | None, version: str | None) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dsdoctor.api import (
     Compilers,
     DsConfig,
+    Environment,
     Finding,
     Prescriber,
     Python,
@@ -19,7 +20,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks.op_specs import needing
 from dsdoctor_checks.rows import run_python
-from dsdoctor_checks.trials import BUILD_CAUSES, failure, mildness, refusals, tried
+from dsdoctor_checks.trials import BUILD_CAUSES, failure, looked, mildness, refusals, tried
 
 _HOST = ("cpp-build", "cuda-build")
 
@@ -40,8 +41,11 @@ def torch_headers(trials: Trials | None, prescriber: Prescriber) -> Iterator[Fin
     trial = tried(trials, "torch-headers")
     if trial is None:
         not_applicable("torch's headers were not tried")
-    if trial.outcome != "ok" and not _same(trial, tried(trials, "python-headers")):
-        yield failure(trial, "torch's headers cannot be included", prescriber)
+    if trial.outcome == "ok":
+        return
+    if _same(trial, tried(trials, "python-headers")):
+        not_applicable("Python's own headers are missing; see OPS007")
+    yield failure(trial, "torch's headers cannot be included", prescriber)
 
 
 def _same(trial: Trial, other: Trial | None) -> bool:
@@ -67,13 +71,12 @@ def nvcc_headers(trials: Trials | None, prescriber: Prescriber) -> Iterator[Find
     trial = tried(trials, "nvcc-headers")
     if trial is None:
         not_applicable("no CUDA op is compiled here")
-    if trial.outcome != "ok" and not _untried(tried(trials, "nvcc")):
-        yield failure(trial, "nvcc cannot include the CUDA headers that torch includes", prescriber)
-
-
-def _untried(nvcc: Trial | None) -> bool:
-    """nvcc compiles nothing at all: OPS052 tells that."""
-    return nvcc is not None and nvcc.outcome != "ok"
+    if trial.outcome == "ok":
+        return
+    nvcc = tried(trials, "nvcc")
+    if nvcc is not None and nvcc.outcome != "ok":
+        not_applicable("nvcc compiles nothing at all; see OPS052")
+    yield failure(trial, "nvcc cannot include the CUDA headers that torch includes", prescriber)
 
 
 @check(
@@ -94,13 +97,15 @@ def cuda_headers(trials: Trials | None, config: DsConfig | None, prescriber: Pre
 def python_headers(python: Python, trials: Trials | None, prescriber: Prescriber) -> Iterator[Finding]:
     """Every op includes Python.h. Distributions put it in a package of its own."""
     trial = tried(trials, "python-headers")
-    there = trial.outcome == "ok" or "Python.h" not in (trial.error or "") if trial else None
-    if known(python.python_h, "whether Python.h is there") if there is None else there:
+    missed = trial is not None and trial.outcome != "ok" and "Python.h" in (trial.error or "")
+    seen = trial is not None and trial.outcome == "ok"
+    if seen or (not missed and known(python.python_h, "whether Python.h is there")):
         return
     distribution = python.environment == "system" or python.base_prefix in ("/usr", "/usr/local")
     yield Finding(
         message=f"Python.h is not in {python.include_dir or 'the include folder'} of Python {python.version}",
         cause="python-h-missing",
+        evidence=refusals(trial) if missed else (),
         remedy=Remedy(
             order="Install Python's headers"
             if distribution
@@ -135,7 +140,7 @@ def libcuda_links(
 ) -> Iterator[Finding]:
     """async_io and gds are linked with -lcuda, the driver's library. Where there is no driver the toolkit's stub serves."""
     toolkit, trial = _toolkit(toolkits), tried(trials, "link-cuda")
-    if trial.outcome == "ok" if trial else compilers.libcuda_link is not None:
+    if trial.outcome == "ok" if trial else looked(compilers.libcuda_link, "libcuda.so", "libcuda", config):
         return
     folder = f"{toolkit.root}/{toolkit.lib_dir or 'lib64'}/stubs"
     yield Finding(
@@ -148,20 +153,37 @@ def libcuda_links(
 
 
 @check("OPS017", "cuFile's header and library are there", causes=["cufile-missing"], guards=["cufile"])
-def cufile_links(toolkits: Toolkits, trials: Trials | None, config: DsConfig | None) -> Iterator[Finding]:
-    """GPUDirect Storage (the gds op) includes cufile.h and is linked with -lcufile."""
-    toolkit = _toolkit(toolkits)
+def cufile_links(
+    toolkits: Toolkits, trials: Trials | None, config: DsConfig | None, environment: Environment | None, prescriber: Prescriber
+) -> Iterator[Finding]:  # fmt: skip
+    """GPUDirect Storage (the gds op) includes cufile.h and is linked with -lcufile, which DeepSpeed looks for in lib64 only."""
+    toolkit, blind = _toolkit(toolkits), None
     trial = [t for t in (tried(trials, "cufile-headers"), tried(trials, "link-cufile")) if t is not None]
     static = "cufile.h" in toolkit.headers and "cufile" in toolkit.libraries
     if all(t.outcome == "ok" for t in trial) if trial else static:
-        return
+        blind = _outside_lib64(toolkit, environment)
+        if blind is None:
+            return
     yield Finding(
-        message=f"{toolkit.root} has no cuFile that the compiler and linker find: gds cannot be built",
+        message=f"libcufile.so lies in {blind}, and DeepSpeed looks into {toolkit.root}/lib64 for it: gds cannot be built"
+        if blind
+        else f"{toolkit.root} has no cuFile that the compiler and linker find: gds cannot be built",
         cause="cufile-missing",
         evidence=refusals(*trial),
         severity=mildness("cufile", config),
-        remedy=Remedy(order="Install the toolkit's cuFile development files (libcufile-dev)", safety="manual"),
+        remedy=_name_folder(blind or "", there=True, library="cuFile", prescriber=prescriber)
+        if blind
+        else Remedy(order="Install the toolkit's cuFile development files (libcufile-dev)", safety="manual"),
     )
+
+
+def _outside_lib64(toolkit: Toolkit, environment: Environment | None) -> str | None:
+    """The toolkit's folder of libcufile.so when GDSBuilder's probe does not look there (gds.py of 0.19.8; torch's link does)."""
+    root, folder = toolkit.root.rstrip("/"), toolkit.libraries.get("cufile", "").rpartition("/")[0]
+    listed = environment.get("LIBRARY_PATH").split(":") if environment is not None else []
+    seen = {f"{root}/lib64", *(name.rstrip("/") for name in listed)}
+    own = folder.startswith(f"{root}/") and root not in ("", "/usr")
+    return folder if own and folder not in seen else None
 
 
 @check("OPS018", "nccl.h is there", causes=["nccl-header-missing"], guards=["nccl-headers"])
@@ -170,7 +192,10 @@ def nccl_header(
 ) -> Iterator[Finding]:  # fmt: skip
     """The deep-compile op includes torch's NCCL header, which includes nccl.h. torch's wheels do not put it where a compiler looks."""
     toolkit, trial = _toolkit(toolkits), tried(trials, "nccl-headers")
-    if trial.outcome == "ok" if trial else "nccl.h" in toolkit.headers or compilers.nccl_header is not None:
+    in_toolkit = trial is None and "nccl.h" in toolkit.headers
+    if in_toolkit or (
+        trial.outcome == "ok" if trial else looked(compilers.nccl_header, "nccl.h", "nccl-headers", config)
+    ):
         return
     places: Sequence[str] = python.site_packages or ("site-packages",)
     yield Finding(

@@ -10,6 +10,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Memory,
+    OpBuilders,
     Packages,
     Prescriber,
     Remedy,
@@ -70,8 +71,8 @@ def believed(report: DsReport | None, torch: Torch, names: list[str]) -> list[st
 
 
 def called(report: DsReport | None, name: str) -> str:
-    """The op, and that ds_report would have it build."""
-    return f"{name}, which ds_report calls [OKAY]," if report is not None else name
+    """The op, and that ds_report would have it build, when it does."""
+    return f"{name} ([OKAY] in ds_report)" if report is not None and okay(report, [name]) else name
 
 
 def bad_archs(value: str) -> list[str]:
@@ -132,16 +133,19 @@ def arch_list_readable(
 
 @check("OPS002", "The ops that need deepspeed-kernels find it", causes=["dskernels-missing"], severity=Severity.INFO, guards=["op"])  # fmt: skip
 def dskernels_there(
-    packages: Packages, torch: Torch, report: DsReport | None, prescriber: Prescriber
+    packages: Packages, torch: Torch, report: DsReport | None, builders: OpBuilders | None, prescriber: Prescriber
 ) -> Iterator[Finding]:
     """ds_report prints [OKAY] for two inference ops that import dskernels when they are built."""
     row = table(_TABLE)["needs_dskernels"]
-    if packages.version(row["distribution"]):
+    asked = {b.name: b.error or "" for b in (builders.builders if builders else ()) if b.name in row["ops"]}
+    if packages.version(row["distribution"]) and not any("dskernels" in error for error in asked.values()):
         return
     users = [name for name in row["used_by"] if packages.version(name)]
-    for name in believed(report, torch, row["ops"]):
+    lacks = "cannot be imported" if packages.version(row["distribution"]) else "is not installed"
+    guessed = [name for name in believed(report, torch, row["ops"]) if name not in asked]
+    for name in [n for n, error in asked.items() if "dskernels" in error] + guessed:
         yield Finding(
-            message=f"{row['distribution']} is not installed: {called(report, name)} stops with No module named 'dskernels'"
+            message=f"{row['distribution']} {lacks}: {called(report, name)} stops with No module named 'dskernels'"
             + (f" ({', '.join(users)} uses it)" if users else "; only DeepSpeed's inference uses it"),
             cause="dskernels-missing",
             subject=name,

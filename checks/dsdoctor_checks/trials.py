@@ -1,6 +1,17 @@
 """Reading trials (tiny programs that were compiled here) in checks."""
 
-from dsdoctor.api import DsConfig, Evidence, Finding, Prescriber, Remedy, Severity, Trial, Trials
+from dsdoctor.api import (
+    DsConfig,
+    Evidence,
+    Finding,
+    Prescriber,
+    Remedy,
+    Severity,
+    Trial,
+    Trials,
+    not_applicable,
+    unknown,
+)
 from dsdoctor_checks.op_specs import config_wants, needing
 from dsdoctor_checks.rows import first_match, remedy_of
 from dsdoctor_checks.tables import table
@@ -42,3 +53,12 @@ def mildness(ability: str, config: DsConfig | None) -> Severity | None:
     """None (an error) when the config asks for an op that needs the ability; a note when nobody does."""
     asked = config is not None and config.readable and set(needing(ability)) & config_wants(config).keys()
     return None if asked else Severity.INFO
+
+
+def looked(path: str | None, name: str, ability: str, config: DsConfig | None) -> bool:
+    """True when the search found ``name``. Ends the check where nobody searched (a recording of an older dsdoctor)."""
+    if path is not None:
+        return path != ""
+    if mildness(ability, config) is None:
+        unknown(f"whether {name} is there is not known")
+    not_applicable(f"nobody looked for {name}, and nothing here asks for it")

@@ -45,6 +45,6 @@ class Compilers(Fact, frozen=True, kw_only=True):
     libaio_header: str | None = None  # path of libaio.h that the compiler would find
     libaio_link: str | None = None  # libaio.so (unversioned, or .a)
     libaio_runtime: str | None = None  # libaio.so.1*
-    nccl_header: str | None = None  # nccl.h outside the toolkit
-    libcuda_link: str | None = None  # libcuda.so (unversioned) that -lcuda would find
+    nccl_header: str | None = None  # nccl.h outside the toolkit; "": looked, none there
+    libcuda_link: str | None = None  # libcuda.so (unversioned) that -lcuda would find; "": none
     libc_headers: bool | None = None  # stdio.h/limits.h of libc are there

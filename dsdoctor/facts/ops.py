@@ -25,6 +25,9 @@ class OpBuilders(Fact, frozen=True, kw_only=True):
     accelerator: str | None = None
     builders: tuple[OpBuilder, ...] = ()
 
+    def get(self, name: str) -> OpBuilder | None:
+        return next((builder for builder in self.builders if builder.name == name), None)
+
 
 TRIALS = ("cxx", "nvcc", "nvcc-headers", "python-headers", "torch-headers", "cuda-headers", "curand-headers", "nccl-headers",
           "aio-headers", "cufile-headers", "link-cudart", "link-curand", "link-cuda", "link-aio", "link-cufile")  # fmt: skip

@@ -37,8 +37,8 @@ def probe(system: System, python: Python | None, limit_s: float = compiler_versi
             standard_libraries=_standard_libraries(system, python),
             libaio_header=libraries.first_file(system, include, "libaio.h") if system.linux else None,
             libaio_link=libraries.first_file(system, link, "libaio.so", "libaio.a") if system.linux else None,
-            nccl_header=libraries.first_file(system, include, "nccl.h") if system.linux else None,
-            libcuda_link=libraries.first_file(system, link, "libcuda.so") if system.linux else None,
+            nccl_header=libraries.first_file(system, include, "nccl.h") or "" if system.linux else None,
+            libcuda_link=libraries.first_file(system, link, "libcuda.so") or "" if system.linux else None,
             libaio_runtime=_libaio_runtime(system, python) if system.linux else None,
             libc_headers=_libc_headers(system, python),
         )

@@ -13,6 +13,7 @@ _COLOURS = {
     "not applicable": "2", "heading": "1", "dim": "2", "passed": "32", "command": "36",
 }  # fmt: skip
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+_OPS_SHOWN = 4
 CODES_SHOWN = 12  # of the checks that wait for one thing; -v shows all
 
 
@@ -62,6 +63,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, unicode: boo
     _findings(page, report, verbosity)
     if verbosity >= 0:
         _capabilities(page, report.capabilities)
+        _ops(page, report)
         _plan(page, report)
         _unknowns(page, report, verbosity)
         _ignored(page, report)
@@ -135,6 +137,16 @@ def _capabilities(page: Page, capabilities: Iterable[Capability]) -> None:
         start = len(page.lines)
         page.wrap(detail, first)
         page.lines[start] = page.lines[start].replace(f"  {state}", f"  {page.paint(state, state)}", 1)
+
+
+def _ops(page: Page, report: Report) -> None:
+    """Where ds_report errs about ops: the table of `dsdoctor ops` in one line."""
+    wrong = [op.name for op in report.ops if op.differs]
+    if wrong:
+        shown = ", ".join(wrong[:_OPS_SHOWN]) + (", ..." if len(wrong) > _OPS_SHOWN else "")
+        page.wrap(
+            f"ds_report is wrong about {len(wrong)} of {len(report.ops)} ops ({shown}): see `dsdoctor ops`.", "  "
+        )
 
 
 def _plan(page: Page, report: Report) -> None:

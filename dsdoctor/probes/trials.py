@@ -17,11 +17,14 @@ import msgspec
 from dsdoctor.facts import Gpus, Python, Toolkits, Torch, Trial, Trials
 from dsdoctor.probes import ProbeFailed
 from dsdoctor.probes.compiler_output import first_error
+from dsdoctor.probes.runner import Ran
 from dsdoctor.probes.system import System
 
 LIMIT_S = 25.0  # of one program; the longest takes two seconds on a slow core
 AT_ONCE = 4
 TAIL_LINES = 12
+TAIL_CHARACTERS = 4000
+LINE = 500
 _STANDARD = re.compile(r"-std=c\+\+(\d\d)")
 _HEADERS = {
     "python-headers": "#include <Python.h>\n",
@@ -63,6 +66,8 @@ extern "C" int dsdoctor_answer(void) {
 }
 """
 _KERNEL = "#include <functional>\n#include <tuple>\n__global__ void dsdoctor(float *x) { x[threadIdx.x] += 1.0f; }\n"
+_NOTHING = 'extern "C" int dsdoctor_nothing(void) { return 0; }\n'
+_NOEXEC = "failed to map segment from shared object"  # glibc's word for a library on a filesystem mounted noexec
 _LOAD = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).dsdoctor_answer())"
 
 
@@ -72,20 +77,28 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
     cxx: tuple[str, ...]  # CXX may hold options too
     standard: str = "17"
     includes: tuple[str, ...] = ()
-    cuda_root: str | None = None
+    nvcc: tuple[str, ...] = ()  # PYTORCH_NVCC may be "ccache nvcc"; none without a toolkit
     library_folders: tuple[str, ...] = ()
-    ccbin: str | None = None
+    ccbin: tuple[str, ...] = ()
     architectures: tuple[str, ...] = ()  # "9.0"
 
 
-def probe(system: System, python: Python, torch: Torch | None, toolkits: Toolkits | None, gpus: Gpus | None) -> Trials:
+def probe(
+    system: System,
+    python: Python,
+    torch: Torch | None,
+    toolkits: Toolkits | None,
+    gpus: Gpus | None,
+    *,
+    limit_s: float = LIMIT_S,
+) -> Trials:
     """Make all trials. Raises ProbeFailed when there is no folder to compile in, or the platform is not Linux or macOS."""
     if system.platform == "win32":
         raise ProbeFailed("not-examined", "trials are written for Linux and macOS compilers")
     flags = flags_of(system, python, torch, toolkits, gpus)
     try:
         with tempfile.TemporaryDirectory(prefix="dsdoctor-", ignore_cleanup_errors=True) as folder:
-            return _try_all(_Bench(system, python, flags, folder), torch)
+            return _try_all(_Bench(system, python, flags, folder, limit_s), torch)
     except OSError as error:
         raise ProbeFailed(
             "failed", f"nothing can be compiled: no temporary folder ({error.strerror or error})"
@@ -108,12 +121,12 @@ def flags_of(
     text = system.read(f"{torch.path}/utils/cpp_extension.py") if torch else None
     standard = _STANDARD.search(text) if text else None
     return Flags(
-        cxx=tuple(shlex.split(system.env.get("CXX") or "c++")) or ("c++",),
+        cxx=_words(system.env.get("CXX") or "c++") or ("c++",),
         standard=standard.group(1) if standard else "17",
         includes=tuple(includes),
-        cuda_root=root,
+        nvcc=_words(system.env.get("PYTORCH_NVCC") or "") or (f"{root}/bin/nvcc",) if root else (),
         library_folders=tuple(folders),
-        ccbin=system.env.get("CC") or None,
+        ccbin=_words(system.env.get("CC") or ""),
         architectures=_architectures(system, gpus),
     )
 
@@ -127,8 +140,9 @@ def _architectures(system: System, gpus: Gpus | None) -> tuple[str, ...]:
 
 
 def _try_all(bench: "_Bench", torch: Torch | None) -> Trials:
-    cuda = bench.flags.cuda_root is not None
-    why = "torch finds no CUDA toolkit" if torch and torch.cuda else "torch is not a CUDA build"
+    cuda = bool(bench.flags.nvcc)
+    why = "torch is not a CUDA build" if torch else "torch is not installed"
+    why = "torch finds no CUDA toolkit" if torch and torch.cuda else why
     left_out = [] if cuda else [Trial(name=n, outcome="not-tried", error=why) for n in (*_NVCC, *_CUDA)]
     names = ["cxx", *(_NVCC if cuda else ()), *_HEADERS, *_LIBRARIES]
     if torch is None:
@@ -142,8 +156,11 @@ def _try_all(bench: "_Bench", torch: Torch | None) -> Trials:
 class _Bench:
     """A folder to compile in, and the flags."""
 
-    def __init__(self, system: System, python: Python, flags: Flags, folder: str) -> None:
-        self._system, self._python, self.flags, self._folder = system, python, flags, folder
+    def __init__(self, system: System, python: Python, flags: Flags, folder: str, limit_s: float) -> None:
+        self._system, self._python, self.flags = system, python, flags
+        self._folder, self._limit_s = folder, limit_s
+        # what a compiler leaves when it is ended goes with the folder; its words are those that are known here
+        self._env = {**system.env, "TMPDIR": folder, "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 
     def attempt(self, name: str) -> Trial:
         if name == "cxx":
@@ -158,69 +175,112 @@ class _Bench:
 
     def _cxx(self) -> Trial:
         """Compile with OpenMP, link, and load into the patient: its libstdc++ must be new enough for this compiler."""
-        source, library = self._write("cxx.cpp", _PROGRAM), os.path.join(self._folder, "cxx.so")
-        built = self._run("cxx", [*self._compile(), "-fopenmp", "-shared", source, "-o", library])
+        source, library = self._write("cxx.cpp", _PROGRAM), self._path("cxx.so")
+        build = [*self._compile(), "-fopenmp", "-shared", source, "-o", library]
+        load = [self._python.executable, "-c", _LOAD, library]
+        shown = self._with_folder("cxx.cpp", _PROGRAM, build, load)
+        built = self._run("cxx", build, shown)
         if built.outcome != "ok":
             return built
-        loaded = self._run("cxx", [self._python.executable, "-c", _LOAD, library])
-        command = f"{built.command} && {shlex.quote(self._python.executable)} -c '{_LOAD}' cxx.so"
-        return msgspec.structs.replace(
-            loaded, command=command, seconds=round((built.seconds or 0) + (loaded.seconds or 0), 2)
-        )
+        loaded = self._run("cxx", load, shown)
+        if _NOEXEC in (loaded.output or ""):
+            why = "compiled, and not loaded: nothing may be executed in the temporary folder (noexec; see TMPDIR)"
+            return Trial(name="cxx", outcome="not-tried", error=why)
+        return msgspec.structs.replace(loaded, seconds=round((built.seconds or 0) + (loaded.seconds or 0), 2))
 
     def _include(self, name: str) -> Trial:
         """Preprocess only: a missing header and an #error for the wrong C++ standard both show, in a second."""
         source = self._write(f"{name}.cpp", _HEADERS[name])
-        return self._run(name, [*self._compile(), "-E", source, "-o", os.devnull])
+        argv = [*self._compile(), "-x", "c++", source, "-E", "-o", os.devnull]
+        return self._run(name, argv, self._with_pipe(_HEADERS[name], argv))
 
     def _link(self, name: str) -> Trial:
-        source = self._write(f"{name}.cpp", 'extern "C" int dsdoctor_nothing(void) { return 0; }\n')
+        source, library = self._write(f"{name}.cpp", _NOTHING), self._path(f"{name}.so")
         folders = [f"-L{folder}" for folder in self.flags.library_folders]
-        library = os.path.join(self._folder, f"{name}.so")
-        return self._run(name, [*self._compile(), "-shared", source, *folders, f"-l{_LIBRARIES[name]}", "-o", library])
+        wanted = [*folders, f"-l{_LIBRARIES[name]}"]
+        argv = [*self._compile(), "-x", "c++", source, "-shared", *wanted, "-o", library]
+        return self._run(name, argv, self._with_pipe(_NOTHING, argv))
 
     def _nvcc(self) -> Trial:
-        source, built = self._write("kernel.cu", _KERNEL), os.path.join(self._folder, "kernel.o")
-        ccbin = ["-ccbin", self.flags.ccbin] if self.flags.ccbin else []
+        source, built = self._write("kernel.cu", _KERNEL), self._path("kernel.o")
         numbers = [a.replace(".", "") for a in self.flags.architectures]
         archs = [f"-gencode=arch=compute_{n},code=sm_{n}" for n in numbers]
-        options = ["--compiler-options", "-fPIC", f"-std=c++{self.flags.standard}", "-c"]
-        return self._run("nvcc", [f"{self.flags.cuda_root}/bin/nvcc", *ccbin, *archs, *options, source, "-o", built])
+        options = [*archs, "--compiler-options", "-fPIC", f"-std=c++{self.flags.standard}", "-c"]
+        argv = [*self.flags.nvcc, *self._ccbin(), *options, source, "-o", built]
+        return self._run("nvcc", argv, self._with_folder("kernel.cu", _KERNEL, argv))
 
     def _nvcc_headers(self) -> Trial:
         """The headers of "cuda-headers" as a .cu file sees them: nvcc adds its own folders to those that torch names."""
         source = self._write("headers.cu", _HEADERS["cuda-headers"])
-        system = [part for folder in self.flags.includes for part in ("-isystem", folder)]
-        ccbin = ["-ccbin", self.flags.ccbin] if self.flags.ccbin else []
-        nvcc = f"{self.flags.cuda_root}/bin/nvcc"
-        return self._run(
-            "nvcc-headers", [nvcc, *ccbin, *system, f"-std=c++{self.flags.standard}", "-E", source, "-o", os.devnull]
-        )
+        options = [*self._system_includes(), f"-std=c++{self.flags.standard}", "-E"]
+        argv = [*self.flags.nvcc, *self._ccbin(), *options, source, "-o", os.devnull]
+        return self._run("nvcc-headers", argv, self._with_folder("headers.cu", _HEADERS["cuda-headers"], argv))
 
     def _compile(self) -> list[str]:
-        system = [part for folder in self.flags.includes for part in ("-isystem", folder)]
-        return [*self.flags.cxx, *system, "-fPIC", f"-std=c++{self.flags.standard}"]
+        return [*self.flags.cxx, *self._system_includes(), "-fPIC", f"-std=c++{self.flags.standard}"]
+
+    def _system_includes(self) -> list[str]:
+        return [part for folder in self.flags.includes for part in ("-isystem", folder)]
+
+    def _ccbin(self) -> list[str]:
+        return ["-ccbin", *self.flags.ccbin] if self.flags.ccbin else []
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name)
 
     def _write(self, name: str, text: str) -> str:
-        path = Path(self._folder, name)
-        path.write_text(text, "utf-8")
-        return str(path)
+        Path(self._path(name)).write_text(text, "utf-8")
+        return self._path(name)
 
-    def _run(self, name: str, argv: list[str]) -> Trial:
-        ran = self._system.run(argv, LIMIT_S)
-        shown = shlex.join(argv).replace(f"{self._folder}{os.sep}", "")
+    def _with_pipe(self, text: str, argv: list[str]) -> str:
+        """The command for a shell, its source on standard input: a compiler of C++ that writes nothing."""
+        own = f"{self._folder}{os.sep}"
+        kept = [("-" if arg.endswith(".cpp") else os.devnull) if arg.startswith(own) else arg for arg in argv]
+        return f"printf {_printf(text)} | {shlex.join(kept)}"
+
+    def _with_folder(self, name: str, text: str, *commands: list[str]) -> str:
+        """The commands for a shell, in a folder of their own: nvcc reads its source several times."""
+        prefix = f"{self._folder}{os.sep}"
+        lines = [
+            " ".join(f'"$d/{arg[len(prefix) :]}"' if arg.startswith(prefix) else shlex.quote(arg) for arg in argv)
+            for argv in commands
+        ]
+        return " && ".join(["d=$(mktemp -d)", f'printf {_printf(text)} > "$d/{name}"', *lines])
+
+    def _run(self, name: str, argv: list[str], shown: str) -> Trial:
+        ran = self._system.run(argv, self._limit_s, env=self._env)
         output = "\n".join(part for part in (ran.stdout.strip(), ran.stderr.strip()) if part)
-        output = output.replace(f"{self._folder}{os.sep}", "")
+        for folder in (self._folder, os.path.realpath(self._folder)):
+            output = output.replace(f"{folder}{os.sep}", "").replace(folder, ".")
         fields = {"name": name, "command": shown, "seconds": round(ran.seconds, 2)}
         if ran.ok:
             return Trial(outcome="ok", **fields)  # type: ignore[arg-type]
+        lines = [line for line in output.splitlines() if line.strip()]
+        tail = "\n".join(lines[-TAIL_LINES:])[-TAIL_CHARACTERS:] or None
         if ran.ending == "timed-out":
-            return Trial(outcome="timed-out", error=f"no answer within {LIMIT_S:.0f} s", **fields)  # type: ignore[arg-type]
-        error = (
-            f"{argv[0]}: {ran.problem}"
-            if ran.problem
-            else first_error(output) or output.splitlines()[-1:] or f"exit code {ran.code}"
-        )
-        error = error[0] if isinstance(error, list) else error
-        tail = "\n".join(output.splitlines()[-TAIL_LINES:]) or None
-        return Trial(outcome="failed", error=error, output=tail, **fields)  # type: ignore[arg-type]
+            late = f"no answer within {self._limit_s:g} s"
+            return Trial(outcome="timed-out", error=late, output=tail, **fields)  # type: ignore[arg-type]
+        return Trial(outcome="failed", error=_error(argv[0], ran, output), output=tail, **fields)  # type: ignore[arg-type]
+
+
+def _error(program: str, ran: Ran, output: str) -> str:
+    """One line that says why it failed."""
+    if ran.problem:
+        return f"{program}: {ran.problem}"
+    ended = f"{program} died of {ran.signal}" if ran.signal else f"{program} ended with exit code {ran.code}"
+    said = first_error(output)
+    last = next((line.strip() for line in reversed(output.splitlines()) if line.strip()), None)
+    return said or (f"{ended}: {last[:LINE]}" if last else f"{ended}, without a word")
+
+
+def _printf(text: str) -> str:
+    """``text`` as the quoted format of printf(1), on one line."""
+    return shlex.quote(text.replace("\\", "\\\\").replace("%", "%%").replace("\n", "\\n"))
+
+
+def _words(value: str) -> tuple[str, ...]:
+    """A variable's value as the shell that ninja starts would split it; at blanks when its quotes do not match."""
+    try:
+        return tuple(shlex.split(value))
+    except ValueError:
+        return tuple(value.split())

@@ -1,7 +1,7 @@
 """What a DeepSpeed user may want to run here, and which abilities each of these needs.
 
 Abilities are guarded by checks: "import" (torch and DeepSpeed can be imported), "gpu" (torch can use a CUDA GPU),
-"cpp-build" and "cuda-build" (JIT-building ops), "libaio", "libcuda", "curand", "cufile", "nccl-headers" (what single ops
+"cpp-build" and "cuda-build" (JIT-building ops), "libaio", "libcuda", "curand", "cufile", "openmp", "cuda-headers", "nccl-headers" (what single ops
 need beside these), "op" (only the op that a finding names), "aio" (a place for NVMe swap), "fp16", "bf16", "fp8",
 "many-gpus", "many-nodes", "accelerate", "trainer", "host-memory", "config", "run". "op:NAME" is the verdict of an op.
 """

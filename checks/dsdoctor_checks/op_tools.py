@@ -17,6 +17,7 @@ from dsdoctor.api import (
     check,
     known,
     not_applicable,
+    unknown,
 )
 from dsdoctor_checks.op_specs import needing
 from dsdoctor_checks.rows import run_python
@@ -33,6 +34,19 @@ def compiler_works(trials: Trials | None, prescriber: Prescriber) -> Iterator[Fi
         not_applicable("no program was compiled here")
     if trial.outcome != "ok":
         yield failure(trial, "a small C++ library could not be built and loaded", prescriber)
+
+
+@check("OPS055", "The C++ compiler has OpenMP", causes=BUILD_CAUSES, guards=["openmp"])
+def openmp_there(compilers: Compilers, trials: Trials | None, prescriber: Prescriber) -> Iterator[Finding]:
+    """The CPU ops and async_io are compiled with -fopenmp. gcc brings OpenMP; clang finds it in a package of its own."""
+    trial, plain = tried(trials, "openmp"), tried(trials, "cxx")
+    if trial is None:
+        cxx = known(compilers.cxx, "the C++ compiler")
+        if cxx.family != "gcc" and cxx.path is not None:
+            unknown(f"whether {cxx.command} finds omp.h was not tried")
+        return
+    if trial.outcome != "ok" and (plain is None or plain.outcome == "ok"):
+        yield failure(trial, f"{', '.join(needing('openmp'))} are compiled with OpenMP", prescriber)
 
 
 @check("OPS051", "torch's headers can be included", causes=BUILD_CAUSES, guards=_HOST)

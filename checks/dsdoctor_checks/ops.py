@@ -39,6 +39,7 @@ from dsdoctor_checks.op_tools import (
     nccl_header,
     nvcc_headers,
     nvcc_works,
+    openmp_there,
     python_headers,
     torch_headers,
 )
@@ -50,7 +51,7 @@ from dsdoctor_checks.versions import before
 __all__ = [
     "aio_probe_agrees", "builders_answer", "cache_fresh", "cache_unlocked", "cache_writable", "compiler_works",
     "cuda_headers", "cufile_links", "cutlass_there", "failed_builds", "gds_quiet",
-    "gpu_left", "libaio_there", "libcuda_links", "nccl_header", "nvcc_headers", "nvcc_works", "ops_build", "python_headers",
+    "gpu_left", "libaio_there", "libcuda_links", "nccl_header", "nvcc_headers", "nvcc_works", "openmp_there", "ops_build", "python_headers",
     "report_complete", "report_ends_well", "report_saw_gpu", "sparse_attn_gone", "torch_headers", "triton_cache_local",
 ]  # fmt: skip
 _TABLE = "ops"

@@ -29,7 +29,7 @@ class OpBuilders(Fact, frozen=True, kw_only=True):
         return next((builder for builder in self.builders if builder.name == name), None)
 
 
-TRIALS = ("cxx", "nvcc", "nvcc-headers", "python-headers", "torch-headers", "cuda-headers", "curand-headers", "nccl-headers",
+TRIALS = ("cxx", "openmp", "nvcc", "nvcc-headers", "python-headers", "torch-headers", "cuda-headers", "curand-headers", "nccl-headers",
           "aio-headers", "cufile-headers", "link-cudart", "link-curand", "link-cuda", "link-aio", "link-cufile")  # fmt: skip
 TrialOutcome = Literal["ok", "failed", "timed-out", "not-tried"]
 

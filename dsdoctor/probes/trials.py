@@ -52,17 +52,22 @@ _PROGRAM = """#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
-#include <omp.h>
 #if __cplusplus > 201703L
 #include <concepts>
 #include <span>
 #endif
 extern "C" int dsdoctor_answer(void) {
     std::vector<std::string> words(3, "ds");
-    double sum = 0;
+    std::optional<double> root = std::sqrt(1764.0);
+    return (int) *root + (int) words.size() - 3;
+}
+"""
+_OPENMP = """#include <omp.h>
+extern "C" int dsdoctor_answer(void) {
+    int sum = 0;
     #pragma omp parallel for reduction(+:sum)
-    for (int i = 0; i < 21; i++) sum += std::sqrt(4.0);
-    return (int) sum + (int) words.size() - 3;
+    for (int i = 0; i < 21; i++) sum += 2;
+    return sum;
 }
 """
 _KERNEL = "#include <functional>\n#include <tuple>\n__global__ void dsdoctor(float *x) { x[threadIdx.x] += 1.0f; }\n"
@@ -144,7 +149,7 @@ def _try_all(bench: "_Bench", torch: Torch | None) -> Trials:
     why = "torch is not a CUDA build" if torch else "torch is not installed"
     why = "torch finds no CUDA toolkit" if torch and torch.cuda else why
     left_out = [] if cuda else [Trial(name=n, outcome="not-tried", error=why) for n in (*_NVCC, *_CUDA)]
-    names = ["cxx", *(_NVCC if cuda else ()), *_HEADERS, *_LIBRARIES]
+    names = ["cxx", "openmp", *(_NVCC if cuda else ()), *_HEADERS, *_LIBRARIES]
     if torch is None:
         left_out.append(Trial(name="torch-headers", outcome="not-tried", error="torch is not installed"))
     skipped = {trial.name for trial in left_out}
@@ -164,7 +169,9 @@ class _Bench:
 
     def attempt(self, name: str) -> Trial:
         if name == "cxx":
-            return self._cxx()
+            return self._loaded("cxx", _PROGRAM)
+        if name == "openmp":
+            return self._loaded("openmp", _OPENMP, "-fopenmp")
         if name == "nvcc":
             return self._nvcc()
         if name == "nvcc-headers":
@@ -173,19 +180,19 @@ class _Bench:
             return self._include(name)
         return self._link(name)
 
-    def _cxx(self) -> Trial:
-        """Compile with OpenMP, link, and load into the patient: its libstdc++ must be new enough for this compiler."""
-        source, library = self._write("cxx.cpp", _PROGRAM), self._path("cxx.so")
-        build = [*self._compile(), "-fopenmp", "-shared", source, "-o", library]
+    def _loaded(self, name: str, program: str, *options: str) -> Trial:
+        """Compile, link, and load into the patient: its libstdc++ and libgomp must be new enough for this compiler."""
+        source, library = self._write(f"{name}.cpp", program), self._path(f"{name}.so")
+        build = [*self._compile(), *options, "-shared", source, "-o", library]
         load = [self._python.executable, "-c", _LOAD, library]
-        shown = self._with_folder("cxx.cpp", _PROGRAM, build, load)
-        built = self._run("cxx", build, shown)
+        shown = self._with_folder(f"{name}.cpp", program, build, load)
+        built = self._run(name, build, shown)
         if built.outcome != "ok":
             return built
-        loaded = self._run("cxx", load, shown)
+        loaded = self._run(name, load, shown)
         if _NOEXEC in (loaded.output or ""):
             why = "compiled, and not loaded: nothing may be executed in the temporary folder (noexec; see TMPDIR)"
-            return Trial(name="cxx", outcome="not-tried", error=why)
+            return Trial(name=name, outcome="not-tried", error=why)
         return msgspec.structs.replace(loaded, seconds=round((built.seconds or 0) + (loaded.seconds or 0), 2))
 
     def _include(self, name: str) -> Trial:

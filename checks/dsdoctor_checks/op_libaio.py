@@ -31,6 +31,7 @@ from dsdoctor_checks.versions import before
 
 _PROBE = "from deepspeed.ops.op_builder import AsyncIOBuilder as B; print(B().has_function('io_submit', ('aio',), verbose=True))"
 _EVOFORMER = "evoformer_attn"
+_GET_CUTLASS = "git clone --depth 1 https://github.com/NVIDIA/cutlass"
 _LOAD = "from deepspeed.ops.op_builder import AsyncIOBuilder; AsyncIOBuilder().load()"
 
 
@@ -160,10 +161,7 @@ def cutlass_there(
         evidence=(Evidence(where="ds_report", text=said),) if said else (),
         remedy=Remedy(
             order="Nothing to do, unless your code imports EvoformerAttention; then give it CUTLASS",
-            commands=(
-                "git clone --depth 1 https://github.com/NVIDIA/cutlass",
-                prescriber.set("CUTLASS_PATH", "$PWD/cutlass"),
-            ),
+            commands=(_GET_CUTLASS, prescriber.set("CUTLASS_PATH", "$PWD/cutlass")),
         ),
     )
 

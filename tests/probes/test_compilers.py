@@ -246,6 +246,15 @@ def test_condas_libaio_serves_condas_compiler_only(machine: Machine) -> None:
     assert (found.libaio_header, found.libaio_runtime) == (None, "/opt/conda/lib/libaio.so.1")
 
 
+def test_libcuda_and_nccl_that_were_looked_for_and_are_not_there(machine: Machine) -> None:
+    found = machine.examine()
+    assert (found.libcuda_link, found.nccl_header) == ("", ""), "None would say that nobody looked"
+    touch(machine.root / "opt/stubs/libcuda.so")
+    touch(machine.root / "usr/include/nccl.h")
+    there = machine.examine(LIBRARY_PATH="/opt/stubs")
+    assert (there.libcuda_link, there.nccl_header) == ("/opt/stubs/libcuda.so", "/usr/include/nccl.h")
+
+
 def test_headers_of_libc(machine: Machine) -> None:
     touch(machine.root / "usr/include/stdio.h")
     assert machine.examine().libc_headers is False

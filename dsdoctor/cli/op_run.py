@@ -32,9 +32,11 @@ def look(names: tuple[str, ...], values: dict[str, Any], observe: Observer) -> t
 
 
 def exit_code(report: Report, chosen: tuple[str, ...]) -> int:
-    """1 when an op of ``chosen`` fails, 130 when interrupted."""
+    """1 when an op of ``chosen`` fails, 3 when no op is known at all, 130 when interrupted."""
     if report.interrupted:
         return 130
+    if not report.ops:
+        return 3
     return int(any(op.state == "fails" for op in report.ops if op.name in chosen))
 
 

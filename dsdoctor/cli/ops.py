@@ -16,7 +16,7 @@ def command(names: tuple[str, ...], **values: Any) -> None:
     """Which of DeepSpeed's ops build and load here; --build proves it.
 
     NAMES are ops such as fused_adam or cpu_adam. Without names --build takes those that the config or a first training
-    run needs. Exit code 1: an op that was named or is needed here does not build.
+    run needs. Exit code 1: an op that was named or is needed here does not build; 3: no op is known.
     """
     sys.exit(guarded(lambda: _ops(names, values)))
 

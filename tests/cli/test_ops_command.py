@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from dsdoctor.facts import OpBuild, Snapshot
+from dsdoctor.facts import OpBuild, Snapshot, Unavailable
 from dsdoctor.healthy import ds_config, environment, healthy, op_builds, trials
 from tests.cli.program import ROOT, broken, dsdoctor, record
 
@@ -86,6 +86,13 @@ def test_exit_1_when_an_op_that_is_needed_or_named_fails(tmp_path: Path) -> None
     assert dsdoctor("ops", "fp_quantizer", "--snapshot", FINE, cwd=tmp_path).returncode == 1
     built = op_builds(OpBuild(name="cpu_adam", outcome="failed", first_error="error: no moon"))
     assert exit_code(tmp_path, healthy(trials(), built)) == 1
+
+
+def test_exit_3_where_no_op_is_known(tmp_path: Path) -> None:
+    gone = Unavailable(kind="failed", detail="deepspeed is not installed")
+    bare = healthy(deepspeed=gone, deepspeed_live=gone, ds_report=gone, op_builders=gone)
+    done = dsdoctor("ops", "--snapshot", record(tmp_path, bare), cwd=tmp_path)
+    assert (done.returncode, "No op is known here" in done.stdout) == (3, True)
 
 
 def test_the_config_says_what_is_needed(tmp_path: Path) -> None:

@@ -1,4 +1,9 @@
-"""Which probe gives which section, and what each waits for. The one list to read to see how a machine is examined."""
+"""Which probe gives which section, and what each waits for. The one list to read to see how a machine is examined.
+
+What only some examinations need (builds, trials, a smoke run, a config) is imported where it is asked for.
+"""
+
+from typing import TYPE_CHECKING
 
 from dsdoctor.events import Observer
 from dsdoctor.facts import (
@@ -27,7 +32,6 @@ from dsdoctor.probes import (
     limits,
     memory,
     network,
-    op_builds,
     packages,
     patient,
     programs,
@@ -36,13 +40,13 @@ from dsdoctor.probes import (
     storage,
     toolkit,
     torch,
-    trials,
 )
 from dsdoctor.probes.examiner import Examiner, Facts, Found, Task
 from dsdoctor.probes.system import System
-from dsdoctor.readers import ds_config
 from dsdoctor.request import Request
-from dsdoctor.smoke import runner as smoke_runner
+
+if TYPE_CHECKING:
+    from dsdoctor.probes.op_builds import Order
 
 STATIC_LIMIT_S = 30.0  # for everything but the live probe and the smoke run
 _ON_REQUEST = frozenset({"smoke", "op_builds"})
@@ -80,10 +84,12 @@ def examine_again(request: Request, known: Snapshot, sections: set[str], observe
     return _run(wanted, request, observe, seed)
 
 
-def build(known: Snapshot, order: op_builds.Order, observe: Observer) -> OpBuilds:
+def build(known: Snapshot, order: "Order", observe: Observer) -> OpBuilds:
     """Build ops in the patient of ``known``. Raises ProbeFailed; on Ctrl-C every child is ended first."""
     if known.python is None:
         raise ProbeFailed("depends", "no op can be built: there is no interpreter")
+    from dsdoctor.probes import op_builds
+
     try:
         return op_builds.build(
             System(), known.python, order, observe, cpu=known.cpu, memory=known.memory, known=known.caches
@@ -100,7 +106,7 @@ def tasks(request: Request, system: System, chosen: tuple[str, str], observe: Ob
     live = [] if request.static else _live(request, system)
     smoke = [_smoke(request, system, observe)] if request.smoke else []
     config = request.config
-    read = [Task("ds_config", lambda facts: ds_config.read(config))] if config else []
+    read = [Task("ds_config", lambda facts: _read_config(config))] if config else []
     return [
         Task("python", lambda facts: python.probe(system, executable, because)),
         *live,
@@ -144,7 +150,15 @@ def _live(request: Request, system: System) -> list[Task]:
     return [Task("patient", probe, needs=[Python], gives=patient.Live.__struct_fields__)]
 
 
+def _read_config(path: str) -> Fact:
+    from dsdoctor.readers import ds_config
+
+    return ds_config.read(path)
+
+
 def _trials(system: System) -> Task:
+    from dsdoctor.probes import trials
+
     def probe(facts: Facts) -> Found:
         return trials.probe(system, facts.need(Python), facts.get(Torch), facts.get(Toolkits), facts.get(Gpus))
 
@@ -159,6 +173,8 @@ def _cpu(system: System, request: Request) -> Fact:
 
 
 def _smoke(request: Request, system: System, observe: Observer) -> Task:
+    from dsdoctor.smoke import runner as smoke_runner
+
     def run(facts: Facts) -> Found:
         live = facts.get(TorchLive)
         gpus = facts.get(Gpus)

@@ -5,8 +5,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlsplit
 
 from dsdoctor.facts import Damage, Distribution, Packages, Python, Shadow
 from dsdoctor.probes.system import System
@@ -111,7 +110,8 @@ def _editable(system: System, base: str) -> str | None:
     about = origin.get("dir_info") if isinstance(origin, dict) else None
     if not isinstance(about, dict) or not about.get("editable"):
         return None
-    return url2pathname(urlsplit(str(origin.get("url", ""))).path) or "unknown"
+    path = unquote(urlsplit(str(origin.get("url", ""))).path)  # not urllib.request: importing it takes 40 ms
+    return (path[1:] if path[2:3] == ":" else path) or "unknown"
 
 
 def _integrity(

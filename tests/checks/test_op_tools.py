@@ -341,3 +341,30 @@ def test_deepspeed_looks_for_cufile_in_lib64_alone(trials: tuple[Fact, ...]) -> 
 )
 def test_cufile_in_lib64_or_in_the_systems_folders_is_found(folder: str, root: str) -> None:
     assert judged("OPS017", cufile_in(folder, root)).status is Status.PASSED
+
+
+# --- OPS055: OpenMP, which only some ops are compiled with
+
+NO_OMP = "openmp.cpp:1:10: fatal error: 'omp.h' file not found"  # clang 14 without libomp
+
+
+def test_a_compiler_without_openmp_is_named_with_the_ops_that_want_it() -> None:
+    finding = only("OPS055", h.trials(openmp=NO_OMP))
+    assert finding.cause == "openmp-missing"
+    assert "cpu_adam" in finding.message
+    assert "pin_memory" not in finding.message
+    assert "omp.h" in finding.message
+    assert repeats(finding, "openmp")
+    assert finding.remedy is not None
+    assert any("install -y libomp-dev" in command for command in finding.remedy.commands)
+
+
+def test_a_compiler_that_compiles_nothing_is_told_once() -> None:
+    assert judged("OPS055", h.trials(openmp="c++: not found", cxx="c++: not found")).status is Status.PASSED
+    assert judged("OPS050", h.trials(openmp="c++: not found", cxx="c++: not found")).status is Status.FAILED
+
+
+def test_without_trials_gcc_is_trusted_and_clang_is_not_known() -> None:
+    assert judged("OPS055").status is Status.PASSED
+    clang = h.compilers(cxx=h.compiler(command="clang++", path="/usr/bin/clang++", family="clang", version="14.0.6"))
+    assert judged("OPS055", clang).status is Status.UNKNOWN

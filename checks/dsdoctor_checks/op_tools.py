@@ -17,7 +17,6 @@ from dsdoctor.api import (
     check,
     known,
     not_applicable,
-    unknown,
 )
 from dsdoctor_checks.op_specs import needing
 from dsdoctor_checks.rows import run_python
@@ -43,7 +42,7 @@ def openmp_there(compilers: Compilers, trials: Trials | None, prescriber: Prescr
     if trial is None:
         cxx = known(compilers.cxx, "the C++ compiler")
         if cxx.family != "gcc" and cxx.path is not None:
-            unknown(f"whether {cxx.command} finds omp.h was not tried")
+            not_applicable(f"whether {cxx.command} finds omp.h was not tried")
         return
     if trial.outcome != "ok" and (plain is None or plain.outcome == "ok"):
         yield failure(trial, f"{', '.join(needing('openmp'))} are compiled with OpenMP", prescriber)

@@ -1,11 +1,15 @@
 """What in the extension cache is proved to be of no use, and its removal."""
 
+import contextlib
 import os
 import shutil
+from collections.abc import Iterable
 
 import msgspec
 
 from dsdoctor.facts import CachedOp, Snapshot
+from dsdoctor.probes import caches
+from dsdoctor.probes.system import System
 
 
 class Stale(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,10 +19,10 @@ class Stale(msgspec.Struct, frozen=True, kw_only=True):
 
 def stale_things(snapshot: Snapshot) -> tuple[Stale, ...]:
     """Locks whose builder is gone, ops that another torch built, and ruins of failed builds. What is in doubt stays."""
-    caches, torch = snapshot.caches, snapshot.torch
-    if caches is None or (caches.extensions is not None and caches.extensions.network):
+    known, torch = snapshot.caches, snapshot.torch
+    if known is None or (known.extensions is not None and known.extensions.network):
         return ()
-    found = [_stale(op, torch.path if torch else None) for op in caches.ops]
+    found = [_stale(op, torch.path if torch else None) for op in known.ops]
     return tuple(thing for thing in found if thing is not None)
 
 
@@ -54,3 +58,11 @@ def remove(thing: Stale) -> str | None:
     except OSError as error:
         return f"{thing.path} could not be removed: {error.strerror or error}"
     return None
+
+
+def release_locks(system: System, cache: str | None, names: Iterable[str]) -> None:
+    """Remove the locks that builds of ``names`` left, when nothing builds there: torch would wait for them for ever."""
+    for op in caches.ops(system, cache) if cache else ():
+        if op.name in set(names) and op.lock_age_s is not None and op.lock_builder_alive is False:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(op.path, "lock"))

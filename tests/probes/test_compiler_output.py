@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001
 """The line that names the error, in what real compilers, linkers and builders printed (2026-11-30)."""
 
 from pathlib import Path

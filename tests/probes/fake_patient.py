@@ -32,7 +32,7 @@ class OpBuilder:
     def sources(self): return []
     def include_paths(self): return []
     def extra_ldflags(self): return []
-    def filter_ccs(self, ccs): return ccs
+    def filter_ccs(self, ccs): return [cc.split('.') for cc in ccs]
     def deepspeed_src_path(self, path): return os.path.join("/nowhere", path)
     def log(self, line): os.write(1, line.encode() + b"\\n")
     def folder(self):
@@ -86,7 +86,7 @@ class Patient:
         for name, load in loads.items():
             text += f"class Builder_{name}(OpBuilder):\n    def load(self, verbose=True):\n"
             text += textwrap.indent(textwrap.dedent(load).strip() or "pass", " " * 8) + "\n"
-            text += textwrap.indent(textwrap.dedent((methods or {}).get(name, "")), " " * 4)
+            text += textwrap.indent(textwrap.dedent((methods or {}).get(name, "")).rstrip() + "\n", " " * 4)
             text += f"ALL_OPS[{name!r}] = Builder_{name}({name!r})\n"
         self.module("deepspeed/ops/op_builder", text)
         return self

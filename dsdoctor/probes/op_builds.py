@@ -143,11 +143,10 @@ class _Site:
             try:
                 for future in futures:
                     future.result()
-            except BaseException:
+            finally:
                 self._closed = True
                 while wait(futures, timeout=0.1).not_done:
                     runner.kill_all()
-                raise
         for name in [n for n, found in self._done.items() if found.outcome != "ok" and killed(self._read_log(n))]:
             self._again(name)
 

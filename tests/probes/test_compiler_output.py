@@ -76,6 +76,11 @@ def test_what_only_repeats_an_error_is_not_it() -> None:
     assert first_error(wrapped) == "a.cpp:1:2: error: deep"
 
 
+def test_a_file_that_the_linker_cannot_find_comes_before_a_library() -> None:
+    text = "/usr/bin/ld: cannot find a.o: No such file or directory\n/usr/bin/ld: cannot find -laio: No such file or directory"
+    assert first_error(text) == "/usr/bin/ld: cannot find a.o: No such file or directory"
+
+
 def test_a_killed_linker_is_an_error() -> None:
     assert first_error("collect2: fatal error: ld terminated with signal 9 [Killed]\ncompilation terminated.\n") == (
         "collect2: fatal error: ld terminated with signal 9 [Killed]"

@@ -2,10 +2,8 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ import pytest
 from dsdoctor.events import Event, nobody
 from dsdoctor.facts import CacheFolder, Caches, OpBuild, OpBuilds
 from dsdoctor.healthy import cpu, memory
-from dsdoctor.probes import ProbeFailed, op_builds, runner
+from dsdoctor.probes import ProbeFailed, op_builds
 from dsdoctor.probes.op_builds import Order, fitting_jobs
 from tests.probes.fake_patient import Patient
 
@@ -315,25 +313,6 @@ def test_a_temporary_folder_in_which_nothing_can_be_built(
         assert os.listdir(place) == []
     finally:
         subprocess.run(["umount", "-l", place], check=False)
-
-
-def test_ctrl_c_ends_all_workers_at_once(patient: Patient) -> None:
-    """The interrupt comes while several workers build; none of them goes on with the next op."""
-    load = "open('began', 'a').write('x'); subprocess.Popen(['sleep', '4712']); time.sleep(600)"
-    names = [f"op{i}" for i in range(6)]
-    began = patient.folder / "work" / "began"
-
-    def interrupt(event: Event) -> None:
-        if event.kind == "op-started" and began.exists() is False:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        build(patient.builders(dict.fromkeys(names, load)), jobs=6, observe=interrupt)
-    assert time.monotonic() - started < 20
-    assert len(began.read_text() if began.exists() else "") <= 2
-    assert not running("sleep\0004712")
-    assert not runner._running
 
 
 @pytest.mark.parametrize(("cores", "gib", "jobs"), [(16, 64, 16), (16, 8, 4), (16, 1, 1), (1, 64, 1), (None, 64, 8)])

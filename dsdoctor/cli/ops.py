@@ -22,7 +22,8 @@ def command(names: tuple[str, ...], **values: Any) -> None:
 
 
 def _ops(names: tuple[str, ...], values: dict[str, Any]) -> int:
-    from dsdoctor.cli.op_run import clean, exit_code, look
+    from dsdoctor.cli.op_clean import clean
+    from dsdoctor.cli.op_run import exit_code, look
     from dsdoctor.cli.output import render, render_ops, write
     from dsdoctor.cli.progress import progress
 

@@ -1,5 +1,6 @@
 """Where torch keeps JIT-built extensions and Triton its kernels, and what lies there."""
 
+import contextlib
 import os
 import re
 import time
@@ -115,7 +116,7 @@ def ops(system: System, root: str, network: bool = False) -> list[CachedOp]:
         torch_path, nvcc = _TORCH_INCLUDE.search(ninja), _NVCC.search(ninja)
         age = _age(system, os.path.join(folder, "lock")) if "lock" in inside else None
         if age is not None and busy is None and not network:
-            busy = _busy_folders(system)
+            busy = busy_folders(system)
         shared = next((n for n in inside if n.endswith((".so", ".pyd"))), None)
         found.append(
             CachedOp(
@@ -146,15 +147,22 @@ def _age(system: System, path: str) -> float | None:
         return None
 
 
-def _busy_folders(system: System) -> set[str] | None:
-    """Working folders of live processes: ninja works in the folder of the op that it builds. None where /proc is closed."""
+def busy_folders(system: System) -> set[str] | None:
+    """Folders in which live processes build: ninja works in the op's, torch holds its lock open. None where /proc is closed.
+
+    torch/utils/file_baton.py (2.13): the lock's descriptor stays open until it is released, also while torch writes
+    build.ninja, asks the compiler, or loads the library.
+    """
     if not system.linux or not system.real:
         return None
     folders: set[str] = set()
     for pid in system.names("/proc"):
         if pid.isdigit():
-            try:
+            with contextlib.suppress(OSError):
                 folders.add(os.readlink(f"/proc/{pid}/cwd"))
-            except OSError:
-                continue
+            for descriptor in system.names(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    opened = os.readlink(f"/proc/{pid}/fd/{descriptor}")
+                    if opened.endswith("/lock"):
+                        folders.add(os.path.dirname(opened))
     return folders

@@ -15,7 +15,9 @@ _DIED = r"(Segmentation fault|Bus error|Aborted|Illegal instruction|Killed)( \(c
 # nvcc's last word comes after its host compiler's.
 _ERRORS = (
     re.compile(r"(?:^|[\s)])(?:fatal |internal compiler )?error\s*(?:#\d+(?:-D)?)?\s*:|(?:ptxas|nvlink) fatal\s*:"),
-    re.compile(r"cannot find -l|undefined reference|file not recognized|cannot open|final link failed"),
+    re.compile(
+        r"cannot find (?:-l|.*: No such file)|undefined reference|file not recognized|cannot open|final link failed"
+    ),
     re.compile(
         rf"^{_DIED}$|: line \d+: +\d+ {_DIED}|command not found|not found$|No such file or directory|Permission denied"
         r"|No space left|nvcc fatal\s*:"

@@ -3,29 +3,34 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Literal
 
 import msgspec
 
 from dsdoctor.events import Event, Observer
 from dsdoctor.facts import Caches, Cpu, Memory, OpBuild, OpBuilds, Python
-from dsdoctor.probes import ProbeFailed, caches
-from dsdoctor.probes.compiler_output import first_error
+from dsdoctor.facts.ops import BuildOutcome
+from dsdoctor.probes import ProbeFailed, caches, runner
+from dsdoctor.probes.compiler_output import first_error, killed
 from dsdoctor.probes.python import SCRIPTS
 from dsdoctor.probes.runner import Ran
+from dsdoctor.probes.stale import release_locks
 from dsdoctor.probes.system import System
 
 BYTES_PER_JOB = 2 * 1024**3  # of a compiler that reads torch's headers; seen 1 to 3 GB
 SOURCES_AT_ONCE = 3  # what one op keeps busy: most have two to four sources
-IMPORT_S = 300.0  # added to the limit of every worker: torch from a slow disk
+IMPORT_S = 300.0  # of torch and DeepSpeed, in every worker: from a slow disk
+SLACK_S = 30.0  # for starting and ending a worker, which ends itself when an import or an op is late
 TAIL_LINES = 40
-_LATE = 124  # see scripts/build_ops.py
-_KILLED = ("Killed signal terminated program", "fatal error: Killed", "Killed (program ")
+TAIL_CHARACTERS = 8000
+LOG_BYTES = 512 * 1024  # read of each log: its first and its last half
+_LATE = re.compile(r"^Timeout \(\d+:\d\d:\d\d(\.\d+)?\)!$", re.MULTILINE)  # faulthandler's; see scripts/build_ops.py
 Cache = Literal["private", "user"]
 
 
@@ -50,28 +55,24 @@ def build(
     known: Caches | None = None,
 ) -> OpBuilds:
     """Build and load the ops of ``order``. Raises ProbeFailed when no folder can be made to build in."""
-    jobs = order.jobs or fitting_jobs(cpu, memory)
+    started, jobs = time.monotonic(), order.jobs or fitting_jobs(cpu, memory)
     workers = max(1, min(len(order.names), jobs // SOURCES_AT_ONCE))
-    with _folder(order.logs) as folder:
+    with _folder(order) as folder:
         env = {**system.env, "PYTHONUNBUFFERED": "1", "MAX_JOBS": str(max(1, jobs // workers))}
-        env["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+        env |= {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
         if order.cache == "private":
             env["TORCH_EXTENSIONS_DIR"] = os.path.join(folder, "cache")
         cache = env.get("TORCH_EXTENSIONS_DIR") or (known.extensions.path if known and known.extensions else None)
         before = _compiled(system, cache)
         site = _Site(system, python, order, env, folder, observe)
         try:
-            with ThreadPoolExecutor(workers) as pool:
-                done = [
-                    found for rounds in pool.map(lambda _: site.work(order.names), range(workers)) for found in rounds
-                ]
-            done = [site.again(found) for found in done]
+            site.work_side_by_side(workers)
         finally:
-            release_locks(system, cache, order.names)
-    by_name = {found.name: found for found in done}
-    builds = [by_name.get(name, OpBuild(name=name, outcome="not-reached")) for name in order.names]
+            release_locks(system, cache, site.unfinished)
+    builds = [site.told(name) for name in order.names]
     cached = [msgspec.structs.replace(b, cached=b.name in before and b.outcome == "ok") for b in builds]
-    return OpBuilds(cache=order.cache, builds=tuple(cached), jobs=jobs)
+    seconds = round(time.monotonic() - started, 2)
+    return OpBuilds(cache=order.cache, builds=tuple(cached), jobs=jobs, seconds=seconds)
 
 
 def fitting_jobs(cpu: Cpu | None, memory: Memory | None) -> int:
@@ -80,34 +81,44 @@ def fitting_jobs(cpu: Cpu | None, memory: Memory | None) -> int:
     return max(1, min(cores, memory.usable_bytes // BYTES_PER_JOB if memory else cores))
 
 
-def release_locks(system: System, cache: str | None, names: Iterable[str]) -> None:
-    """Remove the locks that builds of ``names`` left, when nothing builds there: torch would wait for them for ever."""
-    for op in caches.ops(system, cache) if cache else ():
-        if op.name in set(names) and op.lock_age_s is not None and op.lock_builder_alive is False:
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(op.path, "lock"))
-
-
 def _compiled(system: System, cache: str | None) -> set[str]:
     return {op.name for op in caches.ops(system, cache) if op.shared_object} if cache else set()
 
 
 @contextlib.contextmanager
-def _folder(logs: str | None) -> Iterator[str]:
+def _folder(order: Order) -> Iterator[str]:
     """A private folder for claims, logs and the private cache; gone at the end, but for the logs when a place is named."""
+    if order.logs is not None:
+        try:
+            os.makedirs(order.logs, exist_ok=True)
+        except OSError as error:
+            raise ProbeFailed("failed", f"logs cannot be kept in {order.logs}: {error.strerror or error}") from None
+    folder = _private(order)
+    try:
+        yield folder
+    finally:
+        if order.logs is not None:
+            with contextlib.suppress(OSError):
+                shutil.copytree(os.path.join(folder, "logs"), order.logs, dirs_exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _private(order: Order) -> str:
+    """A new folder with rooms for claims, logs and a cache. Raises ProbeFailed."""
+    folder = ""
     try:
         folder = tempfile.mkdtemp(prefix="dsdoctor-ops-")
         for name in ("claims", "logs", "cache"):
             os.mkdir(os.path.join(folder, name))
+        closed = hasattr(os, "ST_NOEXEC") and os.statvfs(folder).f_flag & os.ST_NOEXEC
     except OSError as error:
-        raise ProbeFailed("failed", f"no folder to build in: {error.strerror or error}") from None
-    try:
-        yield folder
-    finally:
-        if logs is not None:
-            with contextlib.suppress(OSError):
-                shutil.copytree(os.path.join(folder, "logs"), logs, dirs_exist_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
+        raise ProbeFailed("failed", f"no folder to build in: {error.strerror or error}") from None
+    if closed and order.cache == "private":
+        shutil.rmtree(folder, ignore_errors=True)
+        where = os.path.dirname(folder)
+        raise ProbeFailed("failed", f"nothing in {where} may be executed (noexec): set TMPDIR to another folder")
+    return folder
 
 
 class _Site:
@@ -118,97 +129,155 @@ class _Site:
     ) -> None:
         self._system, self._python, self._order = system, python, order
         self._env, self._folder, self._observe = env, folder, observe
+        self._done: dict[str, OpBuild] = {}
+        self._began: dict[str, float] = {}
+        self._why_none: str | None = None  # why a worker began no op
+        self._known: set[str] | None = None  # the builders of this DeepSpeed
+        self._closed = False
+        self.unfinished: set[str] = set()  # begun, and their builder did not come back
 
-    def work(self, names: tuple[str, ...]) -> list[OpBuild]:
-        """Run workers until all names are taken. Every op that one of them began is in the answer."""
-        found: list[OpBuild] = []
-        while True:
-            ran = self._run(names, self._env)
-            told, last = steps(ran)
-            found += [self._build(name, end) for name, end in told.items() if name != "import"]
-            if last is None or last == "import":
-                return found if last is None else [*found, *self._never_began(names, ran)]
-            found.append(self._ended(last, ran))
+    def work_side_by_side(self, workers: int) -> None:
+        """Build all. Ctrl-C ends what runs; nothing is begun after it."""
+        with ThreadPoolExecutor(workers) as pool:
+            futures = [pool.submit(self._work) for _ in range(workers)]
+            try:
+                for future in futures:
+                    future.result()
+            finally:
+                self._closed = True
+                while wait(futures, timeout=0.1).not_done:
+                    runner.kill_all()
+        for name in [n for n, found in self._done.items() if found.outcome != "ok" and killed(self._read_log(n))]:
+            self._again(name)
 
-    def again(self, found: OpBuild) -> OpBuild:
-        """Build once more, one compiler at a time, when the kernel killed a compiler; else as it is."""
-        if found.outcome == "ok" or not any(word in (found.log_tail or "") for word in _KILLED):
-            return found
-        with contextlib.suppress(OSError):
-            os.unlink(os.path.join(self._folder, "claims", found.name))
-        ran = self._run((found.name,), {**self._env, "MAX_JOBS": "1"})
-        told, last = steps(ran)
-        second = (
-            self._build(found.name, told[found.name]) if found.name in told else self._ended(last or found.name, ran)
+    def told(self, name: str) -> OpBuild:
+        """How the op fared."""
+        if name in self._done:
+            return self._done[name]
+        unknown = self._known is not None and name not in self._known
+        return OpBuild(
+            name=name,
+            outcome="not-reached",
+            error="this DeepSpeed has no builder of that name for its accelerator" if unknown else self._why_none,
         )
+
+    def _work(self) -> None:
+        """Run workers until all names are taken."""
+        while not self._closed:
+            ran = self._run(self._order.names, self._env)
+            ended, last = steps(ran)
+            self._keep(ended)
+            if last is None:
+                return
+            if last == "import":
+                self._why_none = _why(ran)
+                return
+            self._done[last] = self._ended(last, ran)
+
+    def _again(self, name: str) -> None:
+        """Build once more, one compiler at a time: the kernel killed a compiler."""
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(self._folder, "claims", name))
+        ran = self._run((name,), {**self._env, "MAX_JOBS": "1"})
+        ended, last = steps(ran)
+        if last is not None and last != "import":
+            self._done[name] = self._ended(name, ran)
+        elif name not in ended:
+            return
+        self._keep(ended)
         why = "a compiler was killed, most often for memory: built again with one at a time"
-        return msgspec.structs.replace(second, name=found.name, retried=why)
+        self._done[name] = msgspec.structs.replace(self._done[name], retried=why)
 
     def _run(self, names: tuple[str, ...], env: dict[str, str]) -> Ran:
-        argv = [self._python.executable, str(SCRIPTS / "build_ops.py"), self._folder, str(self._order.limit_s), *names]
-        limit_s = IMPORT_S + self._order.limit_s * len(names)
+        limits = (str(IMPORT_S), str(self._order.limit_s))
+        argv = [self._python.executable, str(SCRIPTS / "build_ops.py"), self._folder, *limits, *names]
+        limit_s = IMPORT_S + (self._order.limit_s + 1) * len(names) + SLACK_S
         return self._system.run(argv, limit_s, env=env, answer=True, hear=self._tell)
 
     def _tell(self, line: bytes) -> None:
         with contextlib.suppress(ValueError):
             step = json.loads(line)
-            if "begin" in step and step["begin"] != "import":
-                self._observe(Event(kind="op-started", name=step["begin"]))
-            elif "end" in step and step["end"] != "import":
+            name = step.get("begin") or step.get("end")
+            if name is None or name == "import":
+                return
+            if "begin" in step:
+                self._began[name] = time.monotonic()
+                self.unfinished.add(name)
+                place = f"{list(self._began).index(name) + 1} of {len(self._order.names)}"
+                self._observe(Event(kind="op-started", name=name, detail=place))
+            else:
+                self.unfinished.discard(name)
                 outcome = "failed" if "error_type" in step else "ok"
-                self._observe(Event(kind="op-ended", name=step["end"], outcome=outcome, seconds=step["seconds"]))
+                self._observe(Event(kind="op-ended", name=name, outcome=outcome, seconds=step["seconds"]))
 
-    def _build(self, name: str, end: dict[str, Any]) -> OpBuild:
-        failed = end.get("error_type") is not None
-        message = " <- ".join(str(part) for part in (end.get("error"), end.get("cause")) if part) or None
-        return OpBuild(
-            name=name,
-            outcome="failed" if failed else "ok",
-            seconds=end.get("seconds"),
-            error_type=end.get("error_type"),
-            error=message,
-            **self._log(name, failed),
-        )
+    def _keep(self, ended: dict[str, dict[str, Any]]) -> None:
+        self._known = set(ended["import"]["known"]) if "import" in ended else self._known
+        for name, end in ended.items():
+            if name == "import":
+                continue
+            failed = end.get("error_type") is not None
+            self._done[name] = OpBuild(
+                name=name,
+                outcome="failed" if failed else "ok",
+                seconds=end.get("seconds"),
+                error_type=end.get("error_type"),
+                error=" <- ".join(str(part) for part in (end.get("error"), end.get("cause")) if part) or None,
+                **self._log(name, failed),
+            )
 
     def _ended(self, name: str, ran: Ran) -> OpBuild:
         """An op during whose build the worker ended."""
-        late = ran.ending == "timed-out" or ran.code == _LATE
-        how = (
-            f"gave no answer within {self._order.limit_s:.0f} s"
-            if late
-            else f"ended the process ({ran.signal or ran.code})"
-        )
-        observed = "timed-out" if late else "crashed"
-        self._observe(Event(kind="op-ended", name=name, outcome=observed))
-        return OpBuild(name=name, outcome=observed, error=how, signal=ran.signal, **self._log(name, True))  # type: ignore[arg-type]
+        seconds = round(time.monotonic() - self._began.get(name, time.monotonic()), 2)
+        stack = f"{self._read_log(name)}\n{ran.stderr}"  # of a worker that ended itself
+        late = ran.ending == "timed-out" or (ran.code == 1 and _LATE.search(stack) is not None)
+        how = f"gave no answer within {self._order.limit_s:g} s" if late else f"ended the process ({_code(ran)})"
+        outcome: BuildOutcome = "timed-out" if late else "crashed"
+        self._observe(Event(kind="op-ended", name=name, outcome=outcome, seconds=seconds))
+        log = self._log(name, failed=True)
+        return OpBuild(name=name, outcome=outcome, error=how, signal=ran.signal, seconds=seconds, **log)
 
-    def _never_began(self, names: tuple[str, ...], ran: Ran) -> list[OpBuild]:
-        """torch or DeepSpeed could not be imported: no op was begun."""
-        taken = set(os.listdir(os.path.join(self._folder, "claims")))
-        why = (
-            ran.stderr.strip().splitlines()
-            or [ran.problem or f"the import ended the process ({ran.signal or ran.code})"]
-        )[-1]
-        return [OpBuild(name=n, outcome="not-reached", error=why[:500]) for n in names if n not in taken]
+    def _read_log(self, name: str) -> str:
+        try:
+            with open(os.path.join(self._folder, "logs", f"{name}.log"), "rb") as file:
+                head = file.read(LOG_BYTES // 2)
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(len(head), size - LOG_BYTES // 2))
+                return (head + file.read()).decode("utf-8", "replace")
+        except OSError:
+            return ""
 
     def _log(self, name: str, failed: bool) -> dict[str, Any]:
-        text = ""
-        with contextlib.suppress(OSError):
-            text = Path(self._folder, "logs", f"{name}.log").read_text("utf-8", "replace")
         kept = os.path.join(self._order.logs, f"{name}.log") if self._order.logs else None
         if not failed:
             return {"log": kept}
-        return {
-            "log": kept,
-            "log_tail": "\n".join(text.splitlines()[-TAIL_LINES:]) or None,
-            "first_error": first_error(text),
-        }
+        text = self._read_log(name)
+        tail = "\n".join(text.splitlines()[-TAIL_LINES:])[-TAIL_CHARACTERS:]
+        return {"log": kept, "log_tail": tail or None, "first_error": first_error(text)}
+
+
+def _code(ran: Ran) -> str:
+    return ran.signal or f"exit code {ran.code}"
+
+
+def _why(ran: Ran) -> str:
+    """Why a worker began no op: torch or DeepSpeed could not be imported."""
+    said = [line for line in ran.stderr.strip().splitlines() if line[:1].strip()]
+    if ran.problem:
+        return f"{ran.problem}: the interpreter was not started"
+    if ran.ending == "timed-out" or _LATE.search(ran.stderr):
+        return f"importing torch and DeepSpeed gave no answer within {IMPORT_S:g} s"
+    if ran.ending == "signalled" or not said:
+        return f"importing torch and DeepSpeed ended the process ({_code(ran)})"
+    return said[-1][:500]
 
 
 def steps(ran: Ran) -> tuple[dict[str, dict[str, Any]], str | None]:
-    """Steps that ended, by name, and the one during which the worker ended (None: it came to its end)."""
+    """Steps that ended, by name, and the one during which the worker ended (None: it came to its end).
+
+    A worker that ended between two ops began none: it is as one that ended while importing.
+    """
     ended: dict[str, dict[str, Any]] = {}
-    current: str | None = "import"
+    current = "import"
     for line in ran.answer.splitlines():
         try:
             entry = json.loads(line)
@@ -218,7 +287,7 @@ def steps(ran: Ran) -> tuple[dict[str, dict[str, Any]], str | None]:
             current = entry["begin"]
         elif "end" in entry:
             ended[entry["end"]] = entry
-            current = None
+            current = "import"
         elif entry.get("done"):
             return ended, None
     return ended, current

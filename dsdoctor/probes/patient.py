@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from dsdoctor.facts import DeepSpeedLive, DsReport, Import, OpBuilders, Python, TorchLive, Unavailable
+from dsdoctor.facts import DeepSpeedLive, DsReport, Import, OpBuilders, Python, TorchLive, Unavailable, UnavailableKind
 from dsdoctor.probes.python import SCRIPTS
 from dsdoctor.probes.runner import Ran
 from dsdoctor.probes.system import System
@@ -130,10 +130,14 @@ def _builders(steps: dict[str, dict[str, Any]], last: str | None, ran: Ran) -> O
     told = _values(steps, "op builders")
     if told:
         accelerator = _values(steps, "import deepspeed").get("accelerator")
-        return msgspec.convert({**told, "accelerator": accelerator}, OpBuilders)
+        try:
+            return msgspec.convert({**told, "accelerator": accelerator}, OpBuilders)
+        except msgspec.ValidationError as error:  # a DeepSpeed that none of us has seen
+            return Unavailable(kind="failed", detail=f"the op builders answer in a way that is not understood: {error}")
     asked = _outcome("op builders", steps, last, ran)
     if asked.outcome != "not-reached":
-        return Unavailable(kind="failed", detail=_sentence("asking the op builders", asked))
+        kind: UnavailableKind = "timed-out" if asked.outcome == "timed-out" else "failed"
+        return Unavailable(kind=kind, detail=_sentence("asking the op builders", asked))
     if last is not None and ran.ending != "not-started":
         return Unavailable(kind="depends", detail=f"not reached: {_sentence(last, _outcome(last, steps, last, ran))}")
     return Unavailable(kind="depends", detail="the op builders need a DeepSpeed that can be imported")

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001
 """The line that names the error, in what real compilers, linkers and builders printed (2026-11-30)."""
 
 from pathlib import Path
@@ -73,6 +74,11 @@ def test_what_only_repeats_an_error_is_not_it() -> None:
     assert first_error(f"{text}ninja: build stopped: subcommand failed.\n") is None
     wrapped = "RuntimeError: Error building extension 'cpu_adam': [1/2] c++ -DX\na.cpp:1:2: error: deep\n"
     assert first_error(wrapped) == "a.cpp:1:2: error: deep"
+
+
+def test_a_file_that_the_linker_cannot_find_comes_before_a_library() -> None:
+    text = "/usr/bin/ld: cannot find a.o: No such file or directory\n/usr/bin/ld: cannot find -laio: No such file or directory"
+    assert first_error(text) == "/usr/bin/ld: cannot find a.o: No such file or directory"
 
 
 def test_a_killed_linker_is_an_error() -> None:

@@ -6,12 +6,12 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from dsdoctor.facts import Gpus, Python, Torch, Trial, Trials
+from dsdoctor.facts import Python, Torch, Trial, Trials
 from dsdoctor.facts.ops import TRIALS
 from dsdoctor.healthy import toolkit, toolkits
 from dsdoctor.probes import ProbeFailed, trials
@@ -66,13 +66,14 @@ class Bench:
         self,
         torch: Torch | None = None,
         root: Path | None = None,
-        gpus: Gpus | None = None,
+        *,
         python: Python = PYTHON,
         limit_s: float = 60.0,
-        **env: str,
+        env: Mapping[str, str] | None = None,
+        **more: str,
     ) -> Trials:
         found = toolkits(toolkit(root=os.fspath(root)), chosen=os.fspath(root)) if root else None
-        made = trials.probe(self.system(**env), python, torch, found, gpus, limit_s=limit_s)
+        made = trials.probe(self.system(**(env or {}), **more), python, torch, found, None, limit_s=limit_s)
         assert os.listdir(self.temp) == []
         assert sorted(t.name for t in made.tried) == sorted(TRIALS)
         told = "\n".join(str(part) for t in made.tried for part in (t.command, t.error, t.output))
@@ -213,7 +214,7 @@ def test_nvcc_compiles_a_kernel(bench: Bench) -> None:
     [({"TORCH_CUDA_ARCH_LIST": "3.5"}, "compute_35"), ({"CC": "gcc-99"}, "gcc-99"), ({"CC": "/"}, "")],
 )
 def test_nvcc_that_refuses_is_repeated_by_its_command(bench: Bench, env: dict[str, str], word: str) -> None:
-    trial = named(bench.attempt(bench.torch(cuda="13.0"), CUDA.resolve(), **env), "nvcc")
+    trial = named(bench.attempt(bench.torch(cuda="13.0"), CUDA.resolve(), env=env), "nvcc")
     assert trial.outcome == "failed"
     assert word in (trial.error or "")
     again = bench.repeat(trial, **env)

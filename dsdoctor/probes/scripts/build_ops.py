@@ -1,8 +1,9 @@
 """Runs in the patient: builds and loads ops with DeepSpeed's own builders, one after the other.
 
-``build_ops.py --answer-fd N FOLDER LIMIT_S NAME...``: several of these may share the names: a file in FOLDER/claims says
-that an op is taken. What a build prints goes to FOLDER/logs/NAME.log. An op that takes longer than LIMIT_S ends the
-process with code 124; whoever started it ends what it left. Stdlib only, Python 3.8.
+``build_ops.py FOLDER IMPORT_S LIMIT_S NAME... --answer-fd N``: several of these may share the names: a file in
+FOLDER/claims says that an op is taken. What a build prints goes to FOLDER/logs/NAME.log. An import that takes longer than
+IMPORT_S or an op that takes longer than LIMIT_S ends the process; whoever started it ends what it left. Stdlib only,
+Python 3.8.
 """
 
 import faulthandler
@@ -10,11 +11,9 @@ import importlib
 import json
 import os
 import sys
-import threading
 import time
 
 LIMIT = 2000  # characters of a message
-LATE = 124
 
 
 def open_answer():
@@ -43,7 +42,7 @@ def take(folder, name):
     """True for the first process that asks for this op."""
     try:
         os.close(os.open(os.path.join(folder, "claims", name), os.O_CREAT | os.O_EXCL))
-    except OSError:
+    except FileExistsError:
         return False
     return True
 
@@ -54,56 +53,66 @@ def to_log(folder, name):
         log = os.open(os.path.join(folder, "logs", name + ".log"), os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
     except OSError:
         return
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+    flush()
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
 
 
-def late():
-    faulthandler.dump_traceback(all_threads=True)
-    os._exit(LATE)
+def flush():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # the user's packages may have replaced or closed it
+            pass
 
 
 def build(folder, limit_s, name, builder):
     say(begin=name)
     to_log(folder, name)
-    watchdog = threading.Timer(limit_s, late)
-    watchdog.daemon = True
-    watchdog.start()
+    # not a thread of Python: what hangs may hold the interpreter's lock
+    faulthandler.dump_traceback_later(limit_s, exit=True, file=2)
     started = time.monotonic()
     try:
         builder.load(verbose=True)
     except BaseException as error:  # SystemExit too: a builder may do anything
-        message = str(error)
-        end = {"error_type": type(error).__name__, "error": message[:LIMIT], "cause": text(error.__cause__)}
+        end = {"error_type": type(error).__name__, "error": words(error), "cause": text(error.__cause__)}
     else:
         end = {}
-    watchdog.cancel()
+    faulthandler.cancel_dump_traceback_later()
+    flush()  # into this op's log, before the next one's is opened
     say(end=name, seconds=round(time.monotonic() - started, 2), **end)
 
 
+def words(error):
+    try:
+        return str(error)[:LIMIT]
+    except Exception:  # its own __str__ may raise
+        return None
+
+
 def text(cause):
-    return None if cause is None else ("%s: %s" % (type(cause).__name__, cause))[:LIMIT]
+    return None if cause is None else "%s: %s" % (type(cause).__name__, words(cause))
 
 
 def main():
     rest = sys.argv[1 : sys.argv.index("--answer-fd")]
-    folder, limit_s, names = rest[0], float(rest[1]), rest[2:]
+    folder, import_s, limit_s, names = rest[0], float(rest[1]), float(rest[2]), rest[3:]
     say(begin="import")
+    faulthandler.dump_traceback_later(import_s, exit=True, file=2)
     builders = all_ops()
+    faulthandler.cancel_dump_traceback_later()
     say(end="import", known=sorted(builders))
     for name in names:
         if name in builders and take(folder, name):
             build(folder, limit_s, name, builders[name])
     say(done=True)
-    sys.stdout.flush()
+    flush()
     os._exit(0)  # what the ops hold may not want to be torn down
 
 
 OUT = open_answer()
-faulthandler.enable()
+faulthandler.enable(2)
 if not getattr(sys.flags, "safe_path", False):
     sys.path[0] = os.getcwd()
 main()

@@ -131,7 +131,8 @@ def import_deepspeed():
     accelerator = importlib.import_module("deepspeed.accelerator").get_accelerator()
     return {
         "version": known(lambda: text(deepspeed.__version__)),
-        "accelerator": known(lambda: accelerator.device_name().split(":")[0]) or known(lambda: accelerator._name),
+        "accelerator": known(lambda: text(accelerator.device_name()).split(":")[0])
+        or known(lambda: text(accelerator._name)),
         "accelerator_why": "DS_ACCELERATOR" if os.environ.get("DS_ACCELERATOR") else "detected",
         "communication_backend": known(lambda: text(accelerator.communication_backend_name())),
         "bf16": known(lambda: bool(accelerator.is_bf16_supported())),
@@ -161,11 +162,11 @@ def op_builders():
     builders = getattr(module, "ALL_OPS", None) or importlib.import_module("deepspeed.ops.op_builder").ALL_OPS
     installed = known(lambda: importlib.import_module("deepspeed.git_version_info").installed_ops) or {}
     base = importlib.import_module("deepspeed.ops.op_builder.builder").CUDAOpBuilder
-    return {"builders": [ask(name, builders[name], base, installed) for name in sorted(builders)]}
+    return {"builders": [ask(name, builders[name], base, installed) for name in sorted(builders, key=str)]}
 
 
 def ask(name, builder, base, installed):
-    told = {"name": name, "builder": type(builder).__name__, "cuda": isinstance(builder, base)}
+    told = {"name": str(name), "builder": type(builder).__name__, "cuda": isinstance(builder, base)}
     told["installed"] = bool(installed.get(name, False))
     try:
         told["sources"] = [str(source) for source in builder.sources() if source]
@@ -173,8 +174,9 @@ def ask(name, builder, base, installed):
         told["libraries"] = [flag[2:] for flag in builder.extra_ldflags() if flag.startswith("-l")]
         builder.include_paths()  # some import a package here
         told["architectures"] = known(lambda: kept(builder)) if told["cuda"] else None
-    except Exception as error:
-        told["error"] = ("%s: %s" % (type(error).__name__, error))[:LIMIT]
+    except BaseException as error:  # SystemExit too: one builder must not cost the others
+        said = known(lambda error=error: str(error)[:LIMIT])  # its own __str__ may raise
+        told["error"] = "%s: %s" % (type(error).__name__, said)
     return told
 
 

@@ -51,6 +51,8 @@ def _without_gpu(snapshot: Snapshot) -> Purpose:
         return Purpose(name="single-gpu", because="a notebook with a CUDA build of torch")
     if cuda and asked not in ("", "void", "none"):
         return Purpose(name="single-gpu", because=f"NVIDIA_VISIBLE_DEVICES={asked} asks for GPUs")
+    if cuda and snapshot.environment and snapshot.environment.get("DS_ACCELERATOR") == "cuda":
+        return Purpose(name="builder", because="no GPU, but DS_ACCELERATOR=cuda")
     toolkit = snapshot.toolkits.selected if snapshot.toolkits else None
     if snapshot.torch and snapshot.torch.cuda and toolkit and toolkit.nvcc:
         return Purpose(name="builder", because="no GPU, but a CUDA build of torch and nvcc")

@@ -26,7 +26,7 @@ def truth(machine: Snapshot) -> dict[str, bool]:
 
 def foretold(machine: Snapshot, *gone: str) -> dict[str, bool]:
     """What dsdoctor says without the sections ``gone``; unknown ops are left out."""
-    ops = diagnose(machine.replace(**dict.fromkeys({"op_builds", *gone})), KNOWLEDGE).ops
+    ops = diagnose(machine.replace(**dict.fromkeys({"op_builds", "purpose", *gone})), KNOWLEDGE).ops
     return {op.name: op.state == "builds" for op in ops if op.state != "unknown"}
 
 

@@ -169,3 +169,10 @@ def test_the_accelerator_is_deepspeeds_own_word_first() -> None:
     silent = h.healthy(h.deepspeed_live(accelerator=None))
     assert op_specs.accelerator(silent) == "cuda"
     assert op_specs.accelerator(h.healthy(h.deepspeed_live(accelerator=None), CPU_TORCH)) == "cpu"
+
+
+def test_a_machine_told_to_take_cuda_without_a_gpu_is_there_to_build() -> None:
+    told = h.healthy(h.no_gpus(), h.environment(DS_ACCELERATOR="cuda"), h.toolkits(found=(), chosen=None))
+    assert knowledge.guess_purpose(told).name == "builder"
+    untold = h.healthy(h.no_gpus(), h.toolkits(found=(), chosen=None))
+    assert knowledge.guess_purpose(untold).name == "ci-cpu"

@@ -51,7 +51,7 @@ def test_cpu_machines_have_other_ops_and_needs_than_cuda_machines() -> None:
     assert {"deepspeed_shm_comm", "fused_adam", "cpu_adam"} <= on_cpu.keys()
     assert "fused_lamb" not in on_cpu
     assert "deepspeed_shm_comm" not in on_cuda
-    assert on_cpu["fused_adam"].needs == ("op", "cpp-build")
+    assert on_cpu["fused_adam"].needs == ("op", "cpp-build", "openmp")
     assert "cuda-build" in on_cuda["fused_adam"].needs
     assert "libcuda" in on_cuda["async_io"].needs
     assert "libcuda" not in on_cpu["async_io"].needs

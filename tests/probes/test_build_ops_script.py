@@ -94,12 +94,13 @@ def test_without_a_place_for_logs_it_is_built_all_the_same(shared: Folder) -> No
 
 @pytest.mark.parametrize("hang", ["time.sleep(600)", "import ctypes; ctypes.PyDLL(None).sleep(600)"])
 def test_a_late_op_ends_the_process_with_its_stack(shared: Folder, hang: str) -> None:
-    shared.patient.builders({"a": GOOD, "slow": f"subprocess.Popen(['sleep', '4713']); {hang}"})
+    seconds = str(4713 + len(hang))  # its own: another worker runs the other hang at the same time
+    shared.patient.builders({"a": GOOD, "slow": f"subprocess.Popen(['sleep', '{seconds}']); {hang}"})
     answers, ran = shared.run("a", "slow", limit_s=1)
     assert (begun(answers)[-1], ran.ending, ran.code) == ("slow", "exited", 1)
     assert "Timeout (0:00:01)!" in shared.log("slow")
     assert "in load" in shared.log("slow")
-    alive = subprocess.run(["pgrep", "-f", "^sleep 4713"], capture_output=True, check=False)
+    alive = subprocess.run(["pgrep", "-f", f"^sleep {seconds}"], capture_output=True, check=False)
     assert alive.stdout == b""
 
 

@@ -2,6 +2,7 @@
 
 import difflib
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -52,14 +53,23 @@ def examine(request: Request, observe: Observer = nobody) -> Report:
     """Examine and judge. Ctrl-C gives a report of what was known by then, marked ``interrupted``. Raises ExaminationError."""
     started = time.monotonic()
     with ThreadPoolExecutor(1) as beside:
-        loading = beside.submit(load_knowledge)  # while probes wait for the disk
+        started_up = threading.Event()  # the patient comes first: loading takes the interpreter from its probe
+        loading = beside.submit(lambda: (started_up.wait(1.0), load_knowledge())[1])
         if request.only or request.skip:
+            started_up.set()
             select_checks(loading.result(), request)  # a wrong --only must not cost an examination
+
+        def watch(event: Event) -> None:
+            if event.kind == "probe-ended" and event.name == "python":
+                started_up.set()
+            observe(event)
+
         interrupted = False
         try:
-            snapshot = take_snapshot(request, observe)
+            snapshot = take_snapshot(request, watch)
         except InterruptedExamination as stop:
             snapshot, interrupted = stop.snapshot, True
+        started_up.set()
         knowledge = loading.result()
     observe(Event(kind="judging", name="checks"))
     report = diagnose(snapshot, knowledge, request)

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import msgspec
 
@@ -133,6 +133,7 @@ def text(value: str, words: Words, *, addresses: bool = True) -> str:
     return value
 
 
+@lru_cache(maxsize=8192)  # facts and the report that holds them are walked one after the other
 def tokens(value: str) -> str:
     """``value`` without what opens a door: tokens, passwords, keys."""
     if "://" in value and "@" in value:

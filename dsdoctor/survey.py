@@ -112,7 +112,7 @@ def tasks(request: Request, system: System, chosen: tuple[str, str], observe: Ob
         *live,
         Task("gpus", lambda facts: gpu.probe(system)),
         Task("host", lambda facts: host.probe(system)),
-        Task("cpu", lambda facts: _cpu(system, request)),
+        Task("cpu", lambda facts: _cpu(system, request), needs=[Python]),  # needs none: it steps back for the patient
         Task("memory", lambda facts: memory.probe(system)),
         Task("limits", lambda facts: limits.probe(system)),
         Task("environment", lambda facts: environment.probe(system)),

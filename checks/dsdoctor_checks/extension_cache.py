@@ -42,6 +42,11 @@ def cache_unlocked(caches: Caches, prescriber: Prescriber) -> Iterator[Finding]:
         )
 
 
+def _tag(version: str) -> str:
+    """A torch release as part of a folder's name."""
+    return "".join(c if c.isalnum() or c == "." else "_" for c in version)
+
+
 @check(
     "OPS021",
     "Cached ops were built for this torch and this nvcc",
@@ -49,7 +54,7 @@ def cache_unlocked(caches: Caches, prescriber: Prescriber) -> Iterator[Finding]:
     severity=Severity.WARNING,
 )
 def cache_fresh(caches: Caches, torch: Torch, toolkits: Toolkits | None, prescriber: Prescriber) -> Iterator[Finding]:
-    """All environments of a user share one cache. An op that another torch built may crash or hang in this one."""
+    """All environments of a user share one cache: each builds the op anew when it is its turn, and a run that loads it then hangs or crashes."""
     if not caches.ops:
         not_applicable("no op was built yet")
     nvcc = toolkits.selected.nvcc if toolkits is not None and toolkits.selected is not None else None
@@ -65,12 +70,9 @@ def cache_fresh(caches: Caches, torch: Torch, toolkits: Toolkits | None, prescri
             cause="stale-extension-cache",
             subject=op.name,
             remedy=Remedy(
-                order="Delete the cached op; it is built anew when it is needed",
-                commands=(prescriber.shell(f'rm -rf "{op.path}"'),)
-                if not prescriber.windows
-                else (f'rmdir /s /q "{op.path}"',),
-                safety="careful",
-                note="or give each environment a TORCH_EXTENSIONS_DIR of its own",
+                order="Give this environment a folder of its own for built ops",
+                commands=(prescriber.set("TORCH_EXTENSIONS_DIR", f"~/.cache/torch_extensions_{_tag(torch.version)}"),),
+                note="`dsdoctor ops --clean` shows what in the shared folder is of no use to anybody",
             ),
         )
 

@@ -1,5 +1,6 @@
 """The command line: one thin module per command, loaded when it is called."""
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -36,6 +37,7 @@ def main() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed, as by `>&-`: print() would write to the other one
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+    gc.set_threshold(50_000)  # a short life: fewer looks for cycles save some hundredths of a second
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

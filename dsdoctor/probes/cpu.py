@@ -48,7 +48,7 @@ def probe(system: System) -> Cpu:
 
 def probe_py_cpuinfo(system: System) -> Cpu:
     """py-cpuinfo's word, from a child of dsdoctor's own interpreter (it takes a second); without an answer, probe's."""
-    ran = system.run([sys.executable, str(SCRIPT)], LIMIT_S, answer=True)
+    ran = system.run([sys.executable, str(SCRIPT)], LIMIT_S, answer=True, polite=True)
     try:
         info = json.loads(ran.answer)
     except ValueError:

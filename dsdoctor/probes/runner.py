@@ -86,12 +86,14 @@ def run(
     hear: Callable[[bytes], None] | None = None,
     keep_bytes: int = KEEP_BYTES,
     stall_s: float | None = None,
+    polite: bool = False,
 ) -> Ran:
     """Run ``argv`` in a process group of its own with closed stdin, for at most ``limit_s`` seconds.
 
     With ``answer`` the program gets ``--answer-fd N`` appended and what it writes to that descriptor comes back in
-    ``Ran.answer``, whatever it prints; ``hear`` is told each line of it at once, in another thread. The whole group is killed when the leader ends, is interrupted or runs over
-    (on Linux its session too).
+    ``Ran.answer``, whatever it prints; ``hear`` is told each line of it at once, in another thread. The whole group is
+    killed when the leader ends, is interrupted or runs over (on Linux its session too). A ``polite`` program steps back
+    where others want the processor.
     With ``stall_s`` (Linux) a program that neither computes nor reads for that long is ended early: it hangs.
     """
     started, (read_end, write_end) = time.monotonic(), os.pipe() if answer else (-1, -1)
@@ -103,6 +105,8 @@ def run(
             os.close(read_end)
         return Ran(ending="not-started", problem=_reason(process), seconds=time.monotonic() - started)
     _running.add(process)
+    if polite:
+        _step_back(process.pid)
     answers = _Drain(os.fdopen(read_end, "rb"), ANSWER_BYTES, hear) if answer else None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -116,6 +120,13 @@ def run(
     if any(drain is not None and drain.held() for drain in (out, err, answers)):
         kill_session(process.pid)  # it ended well, and somebody still holds its pipes
     return _ended(process, late, out, err, answers, time.monotonic() - started)
+
+
+def _step_back(group: int) -> None:
+    """Ten steps down for a process group, before it has started others. Windows has no such call: all stay equal."""
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PGRP, group, 10)
 
 
 def _start(

@@ -109,8 +109,9 @@ class System:
         answer: bool = False,
         hear: Callable[[bytes], None] | None = None,
         stall_s: float | None = None,
+        polite: bool = False,
     ) -> Ran:
         """Run a program with this System's environment and working folder; see runner.run."""
         cwd = self.cwd or tempfile.gettempdir()
         env = self.env if env is None else env
-        return runner.run(argv, limit_s, env=env, cwd=cwd, answer=answer, hear=hear, stall_s=stall_s)
+        return runner.run(argv, limit_s, env=env, cwd=cwd, answer=answer, hear=hear, stall_s=stall_s, polite=polite)

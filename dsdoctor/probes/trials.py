@@ -21,7 +21,7 @@ from dsdoctor.probes.runner import Ran
 from dsdoctor.probes.system import System
 
 LIMIT_S = 25.0  # of one program; the longest takes two seconds on a slow core
-AT_ONCE = 4
+AT_ONCE = max(1, min(4, (os.cpu_count() or 2) - 1))  # one processor is left to the import of torch
 TAIL_LINES = 12
 TAIL_CHARACTERS = 4000
 LINE = 500
@@ -255,7 +255,7 @@ class _Bench:
         return " && ".join(["d=$(mktemp -d)", f'printf {_printf(text)} > "$d/{name}"', *lines])
 
     def _run(self, name: str, argv: list[str], shown: str) -> Trial:
-        ran = self._system.run(argv, self._limit_s, env=self._env)
+        ran = self._system.run(argv, self._limit_s, env=self._env, polite=True)
         output = "\n".join(part for part in (ran.stdout.strip(), ran.stderr.strip()) if part)
         for folder in (self._folder, os.path.realpath(self._folder)):
             output = output.replace(f"{folder}{os.sep}", "").replace(folder, ".")

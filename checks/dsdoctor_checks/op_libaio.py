@@ -32,7 +32,6 @@ from dsdoctor_checks.versions import before
 _PROBE = "from deepspeed.ops.op_builder import AsyncIOBuilder as B; print(B().has_function('io_submit', ('aio',), verbose=True))"
 _EVOFORMER = "evoformer_attn"
 _GET_CUTLASS = "git clone --depth 1 https://github.com/NVIDIA/cutlass"
-_LOAD = "from deepspeed.ops.op_builder import AsyncIOBuilder; AsyncIOBuilder().load()"
 
 
 def nvme_wanted(config: DsConfig | None, storage: Storage | None, purpose: Purpose | None) -> str | None:
@@ -84,7 +83,7 @@ def _no_libaio(
         remedy=Remedy(
             order="Install libaio with its headers",
             commands=(conda,) if conda else prescriber.system("libaio-dev"),
-            verify=run_python(prescriber, _LOAD),
+            verify=prescriber.shell("dsdoctor ops async_io --build"),
         ),
     )
 

@@ -126,7 +126,7 @@ def arch_list_readable(
         remedy=Remedy(
             order="Take the variable away: DeepSpeed then asks the GPU",
             commands=(prescriber.unset("TORCH_CUDA_ARCH_LIST"),),
-            verify=run_python(prescriber, "import deepspeed.ops.op_builder as b; b.FusedAdamBuilder().load()"),
+            verify=prescriber.shell("dsdoctor ops fused_adam --build"),
             note=alternative,
         ),
     )

@@ -38,7 +38,9 @@ def render(report: Report, *, width: int = 80, color: bool = False, unicode: boo
 def summary(ops: tuple[OpVerdict, ...]) -> str:
     """One sentence: how many build, fail, and where ds_report errs."""
     count = {state: sum(op.state == state for op in ops) for state in ("builds", "fails", "unknown")}
-    parts = [f"{count['builds']} build", f"{count['fails']} fail" if count["fails"] else "none fails"]
+    ends = {n: "s" if n == 1 else "" for n in count.values()}
+    parts = [f"{count['builds']} build{ends[count['builds']]}"]
+    parts += [f"{count['fails']} fail{ends[count['fails']]}" if count["fails"] else "none fails"]
     parts += [f"{count['unknown']} unknown"] if count["unknown"] else []
     said = f"{len(ops)} op{'s' if len(ops) != 1 else ''}: {', '.join(parts)}."
     wrong = sum(op.differs for op in ops)
@@ -125,6 +127,7 @@ def _next(ops: tuple[OpVerdict, ...]) -> str:
     if failing and failing[0].cause:
         return f"Next: `dsdoctor explain {failing[0].cause}` tells what mends {failing[0].name}."
     if all(op.proof is Proof.RAN for op in asked):
-        return "Every op that is needed here was built and loaded."
+        which = "that is needed here" if any(op.wanted for op in asked) else "in this table"
+        return f"Every op {which} was built and loaded."
     names = " ".join(op.name for op in asked if op.proof is not Proof.RAN)
     return f"Next: `dsdoctor ops --build {names}` builds and loads what is needed here (--build --all: every op)."

@@ -41,7 +41,7 @@ def test_json_is_the_whole_report_and_keeps_to_the_schema(tmp_path: Path) -> Non
 def test_names_narrow_the_table_and_not_the_json(tmp_path: Path) -> None:
     shown = dsdoctor("ops", "dc", "utils", "--snapshot", SICK, cwd=tmp_path)
     assert "fused_adam" not in shown.stdout
-    assert "2 ops: 1 build, 1 fail" in shown.stdout
+    assert "2 ops: 1 builds, 1 fails" in shown.stdout
     assert shown.returncode == 1
     document = json.loads(dsdoctor("ops", "utils", "--snapshot", SICK, "--json", cwd=tmp_path).stdout)
     assert len(document["ops"]) > 2

@@ -53,8 +53,13 @@ def _judge(spec: OpSpec, abilities: Abilities, snapshot: Snapshot) -> OpVerdict:
 def _blocking(spec: OpSpec, abilities: Abilities) -> list[tuple[Verdict, Finding]]:
     """Findings that take away what this op needs. First what tells most: a cause with a name, the best proof, its own."""
     found = abilities.taken(tuple(need for need in spec.needs if need != THIS_OP))
-    own = [(v, f) for v, f in abilities.findings(THIS_OP) if f.subject == spec.name]
+    own = [(v, f) for v, f in abilities.findings(THIS_OP) if _about(f, spec.name)]
     return sorted(own + found, key=lambda pair: (pair[1].cause == UNNAMED, -pair[0].proof.rank))
+
+
+def _about(finding: Finding, name: str) -> bool:
+    """The finding's subject is this op, or a list with it."""
+    return name in (finding.subject or "").split(", ")
 
 
 def _built(spec: OpSpec, said: Said, built: OpBuild, found: Sequence[tuple[Verdict, Finding]]) -> OpVerdict:
@@ -62,7 +67,7 @@ def _built(spec: OpSpec, said: Said, built: OpBuild, found: Sequence[tuple[Verdi
     told = {"proof": Proof.RAN, "seconds": built.seconds, "log": built.log}
     if built.outcome == "ok":
         return _verdict(spec, said, "builds", **told, because=built.retried)
-    own = next(((v, f) for v, f in found if f.subject == spec.name and v.proof is Proof.RAN), None)
+    own = next(((v, f) for v, f in found if _about(f, spec.name) and v.proof is Proof.RAN), None)
     because = built.first_error or built.error or (own[1].message if own else f"its build {built.outcome}")
     return _verdict(
         spec,

@@ -41,7 +41,7 @@ def _requirement(deepspeed: DeepSpeed) -> str:
     "DS010",
     "Ops compiled into DeepSpeed fit the torch that is installed",
     causes=["prebuilt-ops-torch-mismatch"],
-    guards=["cpp-build", "cuda-build"],
+    guards=["op"],
 )
 def prebuilt_ops_fit(deepspeed: DeepSpeed, torch: Torch, prescriber: Prescriber) -> Iterator[Finding]:
     """A pre-built op refuses to load under another torch. ds_report still prints [YES] and [OKAY] for it."""
@@ -49,7 +49,7 @@ def prebuilt_ops_fit(deepspeed: DeepSpeed, torch: Torch, prescriber: Prescriber)
         not_applicable("no op was compiled into this DeepSpeed")
     if deepspeed.built_torch in _NONE:
         not_applicable("the torch of the build was not recorded")
-    ops = ", ".join(deepspeed.prebuilt_ops or deepspeed.prebuilt_files)
+    ops = ", ".join(deepspeed.prebuilt_ops or (name.partition("_op.")[0] for name in deepspeed.prebuilt_files))
     built, here = series(deepspeed.built_torch or ""), series(torch.version)
     cuda = deepspeed.built_cuda not in _NONE and torch.cuda is not None and deepspeed.built_cuda != torch.cuda
     if built == here and not cuda:
@@ -59,6 +59,7 @@ def prebuilt_ops_fit(deepspeed: DeepSpeed, torch: Torch, prescriber: Prescriber)
     yield Finding(
         message=f"DeepSpeed's ops ({ops}) were compiled with {told}; installed is {now}",
         cause="prebuilt-ops-torch-mismatch",
+        subject=ops,
         remedy=Remedy(
             order="Build DeepSpeed anew for this torch, or without ops compiled in advance",
             commands=(prescriber.pip(_requirement(deepspeed), options=_REBUILD),),

@@ -147,3 +147,15 @@ def test_ops_are_judged_for_the_whole_set_of_checks_only() -> None:
     from dsdoctor.request import Request
 
     assert diagnose(h.healthy(), KNOWLEDGE, Request(only=("OPS",))).ops == ()
+
+
+def test_an_op_of_another_torch_is_refused_and_the_others_build() -> (
+    None
+):  # DeepSpeed built with torch 2.13, run with 2.14
+    mixed = h.healthy(
+        h.deepspeed(built_torch="2.13", prebuilt_ops=("cpu_adam", "utils")), h.torch(version="2.14.1"), h.trials()
+    )
+    said = {op.name: op for op in diagnose(mixed, load_knowledge()).ops}
+    assert (said["cpu_adam"].state, said["cpu_adam"].cause) == ("fails", "prebuilt-ops-torch-mismatch")
+    assert said["utils"].state == "fails"
+    assert said["pin_memory"].state == "builds"

@@ -28,8 +28,9 @@ def _assess(spec: CapabilitySpec, abilities: Abilities, ops: Mapping[str, OpVerd
     if reason is not None:
         return Capability(name=spec.name, title=spec.title, state="not_applicable", because=reason)
     required = spec.requires(snapshot)
-    needed = [ops[name.removeprefix(OP)] for name in required if name.removeprefix(OP) in ops and name.startswith(OP)]
     plain = tuple(name for name in required if not name.startswith(OP))
+    named = [name.removeprefix(OP) for name in required if name.startswith(OP)]
+    needed = [ops[name] for name in named if name in ops]
     failing = [op for op in needed if op.state == "fails"]
     blocked = (*(v.code for v, _ in abilities.taken(plain)), *(code for op in failing for code in op.blocked_by))
     if blocked or failing:
@@ -38,18 +39,19 @@ def _assess(spec: CapabilitySpec, abilities: Abilities, ops: Mapping[str, OpVerd
     proof = spec.proof(snapshot)
     if proof is Proof.RAN:
         return _capability(spec, "ready", proof=proof)
-    doubt = abilities.doubt(plain) or _doubt(required, ops)
+    doubt = abilities.doubt(plain) or _doubt(named, ops)
     if doubt is not None:
         return _capability(spec, "unknown", because=doubt)
     return _capability(spec, "ready", proof=_least(proof, needed))
 
 
-def _doubt(required: Sequence[str], ops: Mapping[str, OpVerdict]) -> str | None:
-    for name in required:
-        op = ops.get(name.removeprefix(OP)) if name.startswith(OP) else None
-        if name.startswith(OP) and op is None:
-            return f"the op {name.removeprefix(OP)} was not looked at"
-        if op is not None and op.state == "unknown":
+def _doubt(named: Sequence[str], ops: Mapping[str, OpVerdict]) -> str | None:
+    """Why one of the ops can't be called there: nobody looked, or it is not known."""
+    for name in named:
+        op = ops.get(name)
+        if op is None:
+            return f"the op {name} was not looked at"
+        if op.state == "unknown":
             return f"{op.name}: {op.because}"
     return None
 

@@ -44,7 +44,7 @@ def _judge(spec: OpSpec, abilities: Abilities, snapshot: Snapshot) -> OpVerdict:
     if said == "no":
         return _verdict(spec, said, "fails", proof=Proof.PROBED, because=_refusal(snapshot.ds_report, spec.name))
     untold = [name for name in LIVE_SECTIONS if _left_out(snapshot, name)]
-    doubt = abilities.doubt(tuple(need for need in spec.needs if need != THIS_OP), untold=untold)
+    doubt = abilities.doubt(_tools(spec), untold=untold)
     if doubt is not None:
         return _verdict(spec, said, "unknown", because=doubt)
     return _verdict(spec, said, "builds", proof=_proof(spec, abilities, snapshot))
@@ -52,9 +52,14 @@ def _judge(spec: OpSpec, abilities: Abilities, snapshot: Snapshot) -> OpVerdict:
 
 def _blocking(spec: OpSpec, abilities: Abilities) -> list[tuple[Verdict, Finding]]:
     """Findings that take away what this op needs. First what tells most: a cause with a name, the best proof, its own."""
-    found = abilities.taken(tuple(need for need in spec.needs if need != THIS_OP))
+    found = abilities.taken(_tools(spec))
     own = [(v, f) for v, f in abilities.findings(THIS_OP) if _about(f, spec.name)]
     return sorted(own + found, key=lambda pair: (pair[1].cause == UNNAMED, -pair[0].proof.rank))
+
+
+def _tools(spec: OpSpec) -> tuple[str, ...]:
+    """The abilities that it shares with other ops."""
+    return tuple(need for need in spec.needs if need != THIS_OP)
 
 
 def _about(finding: Finding, name: str) -> bool:
@@ -116,5 +121,5 @@ def _proof(spec: OpSpec, abilities: Abilities, snapshot: Snapshot) -> Proof:
     """PROBED when programs were compiled here and every ability that it needs was tried, else DECLARED."""
     if snapshot.trials is None:
         return Proof.DECLARED
-    needs = [need for need in spec.needs if need != THIS_OP]
+    needs = _tools(spec)
     return min((abilities.proof(need) for need in needs), key=lambda proof: proof.rank, default=Proof.DECLARED)

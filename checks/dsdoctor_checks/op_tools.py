@@ -27,7 +27,7 @@ _HOST = ("cpp-build", "cuda-build")
 
 @check("OPS050", "The C++ compiler builds a library that Python can load", causes=BUILD_CAUSES, guards=_HOST)
 def compiler_works(trials: Trials | None, prescriber: Prescriber) -> Iterator[Finding]:
-    """A small library with OpenMP and torch's C++ standard is compiled, linked and loaded into the patient."""
+    """A small library in torch's C++ standard is compiled, linked and loaded into the patient."""
     trial = tried(trials, "cxx")
     if trial is None:
         not_applicable("no program was compiled here")

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import time
+from collections.abc import Callable
 
 from dsdoctor.facts import CachedOp, CacheFolder, Caches, Python, Torch
 from dsdoctor.probes.mounts import NETWORK, mount_of
@@ -166,3 +167,11 @@ def busy_folders(system: System) -> set[str] | None:
                     if opened.endswith("/lock"):
                         folders.add(os.path.dirname(opened))
     return folders
+
+
+def release_locks(system: System, root: str, dead: Callable[[CachedOp, float], bool]) -> None:
+    """Remove the lock of each op in ``root`` of which ``dead``, told the lock's age in seconds, says that its build is."""
+    for op in ops(system, root):
+        if op.lock_age_s is not None and dead(op, op.lock_age_s):
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(op.path, "lock"))

@@ -1,7 +1,6 @@
 """Build DeepSpeed's ops for real in the patient, several at once, and say how each one fared."""
 
 import contextlib
-import json
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ from dsdoctor.events import Event, Observer
 from dsdoctor.facts import Caches, Cpu, Memory, OpBuild, OpBuilds, Python
 from dsdoctor.facts.ops import BuildOutcome
 from dsdoctor.probes import ProbeFailed, caches, runner
+from dsdoctor.probes.answers import entry
 from dsdoctor.probes.compiler_output import first_error, killed
 from dsdoctor.probes.python import SCRIPTS
 from dsdoctor.probes.runner import Ran
@@ -195,20 +195,19 @@ class _Site:
         return self._system.run(argv, limit_s, env=env, answer=True, hear=self._tell)
 
     def _tell(self, line: bytes) -> None:
-        with contextlib.suppress(ValueError):
-            step = json.loads(line)
-            name = step.get("begin") or step.get("end")
-            if name is None or name == "import":
-                return
-            if "begin" in step:
-                self._began[name] = time.monotonic()
-                self.unfinished.add(name)
-                place = f"{list(self._began).index(name) + 1} of {len(self._order.names)}"
-                self._observe(Event(kind="op-started", name=name, detail=place))
-            else:
-                self.unfinished.discard(name)
-                outcome = "failed" if "error_type" in step else "ok"
-                self._observe(Event(kind="op-ended", name=name, outcome=outcome, seconds=step["seconds"]))
+        step = entry(line)
+        name = step.get("begin") or step.get("end")
+        if name is None or name == "import":
+            return
+        if "begin" in step:
+            self._began[name] = time.monotonic()
+            self.unfinished.add(name)
+            place = f"{list(self._began).index(name) + 1} of {len(self._order.names)}"
+            self._observe(Event(kind="op-started", name=name, detail=place))
+        else:
+            self.unfinished.discard(name)
+            outcome = "failed" if "error_type" in step else "ok"
+            self._observe(Event(kind="op-ended", name=name, outcome=outcome, seconds=step["seconds"]))
 
     def _keep(self, ended: dict[str, dict[str, Any]]) -> None:
         self._known = set(ended["import"]["known"]) if "import" in ended else self._known
@@ -279,15 +278,12 @@ def steps(ran: Ran) -> tuple[dict[str, dict[str, Any]], str | None]:
     ended: dict[str, dict[str, Any]] = {}
     current = "import"
     for line in ran.answer.splitlines():
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if "begin" in entry:
-            current = entry["begin"]
-        elif "end" in entry:
-            ended[entry["end"]] = entry
+        said = entry(line)
+        if "begin" in said:
+            current = said["begin"]
+        elif "end" in said:
+            ended[said["end"]] = said
             current = "import"
-        elif entry.get("done"):
+        elif said.get("done"):
             return ended, None
     return ended, current

@@ -1,11 +1,11 @@
 """The live probe: one child in the patient imports torch and DeepSpeed and runs ds_report, step by step."""
 
-import json
 from typing import Any
 
 import msgspec
 
 from dsdoctor.facts import DeepSpeedLive, DsReport, Import, OpBuilders, Python, TorchLive, Unavailable, UnavailableKind
+from dsdoctor.probes.answers import entry
 from dsdoctor.probes.python import SCRIPTS
 from dsdoctor.probes.runner import Ran
 from dsdoctor.probes.system import System
@@ -46,14 +46,11 @@ def _steps(ran: Ran) -> tuple[dict[str, dict[str, Any]], str | None]:
     finished: dict[str, dict[str, Any]] = {}
     current: str | None = None
     for line in ran.answer.splitlines():
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue  # cut off in the middle of a line
-        if "begin" in entry:
-            current = entry["begin"]
-        elif "end" in entry:
-            finished[entry["end"]] = entry
+        said = entry(line)
+        if "begin" in said:
+            current = said["begin"]
+        elif "end" in said:
+            finished[said["end"]] = said
             current = None
     if not finished and current is None and "all" not in finished:
         current = "import torch"  # it did not even come to the first step

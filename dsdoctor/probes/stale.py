@@ -7,7 +7,6 @@ Removing it would only cost the other environment a build. What is of another Py
 reason: it is shown, and never removed.
 """
 
-import contextlib
 import os
 import re
 import shutil
@@ -131,7 +130,6 @@ def remove(thing: Stale) -> str | None:
 
 def release_locks(system: System, cache: str | None, names: Iterable[str]) -> None:
     """Remove the locks that builds of ``names`` left, when nothing builds there: torch would wait for them for ever."""
-    for op in caches.ops(system, cache) if cache else ():
-        if op.name in set(names) and op.lock_age_s is not None and op.lock_builder_alive is False:
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(op.path, "lock"))
+    if cache:
+        wanted = set(names)
+        caches.release_locks(system, cache, lambda op, _: op.name in wanted and op.lock_builder_alive is False)

@@ -1,7 +1,5 @@
 """Run the smoke worker in the patient and turn its events into facts."""
 
-import contextlib
-import json
 import os
 import socket
 import tempfile
@@ -14,6 +12,7 @@ import msgspec
 from dsdoctor.events import Event, Observer
 from dsdoctor.facts import Python, Smoke, SmokePhase
 from dsdoctor.probes import caches, packages
+from dsdoctor.probes.answers import entry
 from dsdoctor.probes.runner import Ran
 from dsdoctor.probes.system import System
 
@@ -51,7 +50,7 @@ class _Live:
 
     def hear(self, line: bytes) -> None:
         before = self._phases.current
-        self._phases.see(_event(line))
+        self._phases.see(entry(line))
         now = self._phases.current
         if now is not None and now != before:
             self._observe(Event(kind="smoke-phase", name=now, detail=_words(now)))
@@ -78,15 +77,6 @@ class _Phases:
 def _words(phase: str) -> str:
     verb, _, op = phase.partition(" ")
     return {"compile": f"compiling {op} (first time only)", "load": f"loading {op}"}.get(verb, phase)
-
-
-def _event(line: bytes) -> Mapping[str, Any]:
-    """One line of the worker; empty when it is cut off or somebody else's."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return {}
-    return event if isinstance(event, dict) else {}
 
 
 def environment(system: System, python: Python, use_gpu: bool) -> dict[str, str]:
@@ -142,10 +132,7 @@ def releases(system: System, python: Python) -> str:
 
 def release_locks(system: System, cache: str, older_than_s: float) -> None:
     """Remove locks in dsdoctor's own cache that an ended run left: torch would wait for them for ever."""
-    for op in caches.ops(system, cache):
-        if op.lock_age_s is not None and op.lock_age_s >= older_than_s and not op.lock_builder_alive:
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(op.path, "lock"))
+    caches.release_locks(system, cache, lambda op, age_s: age_s >= older_than_s and not op.lock_builder_alive)
 
 
 def free_port() -> int:
@@ -163,7 +150,7 @@ def told(ran: Ran) -> Smoke:
     phases = _Phases()
     done = False
     for line in ran.answer.splitlines():
-        event = _event(line)
+        event = entry(line)
         phases.see(event)
         done = done or bool(event.get("done"))
         if "loss" in event:

@@ -17,17 +17,30 @@ from dsdoctor.facts.packages import Damage, Distribution, Packages, Shadow
 from dsdoctor.facts.programs import Hostfile, Programs
 from dsdoctor.facts.purpose import Purpose
 from dsdoctor.facts.python import Python
-from dsdoctor.facts.smoke import Smoke, SmokePhase
+from dsdoctor.facts.smoke import (
+    Collective,
+    Smoke,
+    SmokeAftermath,
+    SmokeCurves,
+    SmokeLoad,
+    SmokePhase,
+    SmokeProof,
+    SmokeRank,
+    SmokeRun,
+    SmokeStep,
+    SmokeSwap,
+)
 from dsdoctor.facts.snapshot import Snapshot, SnapshotError
 from dsdoctor.facts.storage import Place, Storage
 from dsdoctor.facts.toolkit import Toolkit, Toolkits
 from dsdoctor.facts.torch import Import, Torch, TorchLive
 
 __all__ = [
-    "UNLIMITED", "CacheFolder", "CachedOp", "Caches", "Compiler", "Compilers", "Cpu", "Damage", "DeepSpeed",
+    "UNLIMITED", "CacheFolder", "CachedOp", "Caches", "Collective", "Compiler", "Compilers", "Cpu", "Damage", "DeepSpeed",
     "DeepSpeedLive", "Distribution", "DsConfig", "DsOp", "DsReport", "Environment", "Fact", "Gpu", "GpuLink",
     "GpuProcess", "Gpus", "Host", "Hostfile", "Import", "Interface", "Limit", "Limits", "Memory", "Network", "Ninja", "OpBuild",
     "OpBuilder", "OpBuilders", "OpBuilds",
-    "Packages", "Place", "Programs", "Purpose", "Python", "Shadow", "Smoke", "SmokePhase", "Snapshot", "SnapshotError",
+    "Packages", "Place", "Programs", "Purpose", "Python", "Shadow", "Smoke",
+    "SmokeAftermath", "SmokeCurves", "SmokeLoad", "SmokePhase", "SmokeProof", "SmokeRank", "SmokeRun", "SmokeStep", "SmokeSwap", "Snapshot", "SnapshotError",
     "StandardLibrary", "Storage", "Toolkit", "Toolkits", "Torch", "TorchLive", "Trial", "Trials", "Unavailable", "UnavailableKind",
 ]  # fmt: skip

@@ -4,7 +4,18 @@ import math
 import re
 from collections.abc import Iterator
 
-from dsdoctor.api import Evidence, Finding, Prescriber, Remedy, Smoke, check, unknown
+from dsdoctor.api import (
+    Evidence,
+    Finding,
+    Prescriber,
+    Remedy,
+    Smoke,
+    SmokeRank,
+    SmokeRun,
+    check,
+    not_applicable,
+    unknown,
+)
 from dsdoctor_checks.rows import first_match, last_lines, remedy_of
 from dsdoctor_checks.tables import table
 
@@ -26,27 +37,33 @@ _COMPILER = r"(?im)^.*(?:\berror\b *[A-Z]*\d*: |undefined reference to|cannot fi
 _VERIFY = "dsdoctor check --smoke"
 
 
-@check("RUN001", "A tiny training run ends, and its loss falls", causes=_CAUSES, guards=["run", "import"])
-def smoke_runs(smoke: Smoke, prescriber: Prescriber) -> Iterator[Finding]:
+@check("RUN001", "Every smoke run comes to its end, and its loss falls", causes=_CAUSES, guards=["run", "import"])
+def runs_end(smoke: Smoke, prescriber: Prescriber) -> Iterator[Finding]:
     """The proof that goes beyond every probe: ops are built and loaded, steps are taken, numbers are compared."""
-    if smoke.outcome == "not-reached":
-        unknown(f"the smoke run did not start: {smoke.error or 'an earlier step failed'}")
-    if smoke.outcome == "ok":
-        problem = loss_problem(smoke)
-        if problem is not None:
-            yield _finding(smoke, problem, "smoke-loss-wrong", _wrong_numbers())
-    elif smoke.outcome == "timed-out":
-        yield _hung(smoke, prescriber)
-    elif smoke.outcome == "signal" and smoke.signal in table(_TABLE)["signal"]:
-        row = table(_TABLE)["signal"][smoke.signal]
-        yield _finding(
-            smoke, f"was ended by {smoke.signal}: {row['means']}", row["cause"], remedy_of(row, prescriber, _VERIFY)
-        )
-    else:
-        yield _failed(smoke, prescriber)
+    tried = [run for run in smoke.runs if run.outcome not in ("not-applicable", "not-started")]
+    if not tried:
+        idle = next((run for run in smoke.runs if run.outcome == "not-started"), None)
+        if idle is not None:
+            unknown(f"the smoke run of {idle.recipe} did not start: {idle.because or 'an earlier step failed'}")
+        not_applicable("; ".join(f"{run.recipe}: {run.because}" for run in smoke.runs) or "no recipe was run")
+    for run in tried:
+        if run.outcome != "ok":
+            yield _fallen(run, run.culprit or SmokeRank(rank=0, ending="exited"), prescriber)
+        elif (problem := loss_problem(run)) is not None:
+            yield _finding(run, problem, "smoke-loss-wrong", _wrong_numbers())
 
 
-def loss_problem(smoke: Smoke) -> str | None:
+def _fallen(run: SmokeRun, rank: SmokeRank, prescriber: Prescriber) -> Finding:
+    if run.outcome in ("hung", "timed-out"):
+        return _hung(run, rank, prescriber)
+    row = table(_TABLE)["signal"].get(rank.signal) if run.outcome == "signal" else None
+    if row is None:
+        return _failed(run, rank, prescriber)
+    what = f"was ended by {rank.signal}: {row['means']}"
+    return _finding(run, what, row["cause"], remedy_of(row, prescriber, _VERIFY))
+
+
+def loss_problem(smoke: SmokeRun) -> str | None:
     """What is wrong with the losses, or None: they must be finite and, on the one fixed batch, fall."""
     if not smoke.losses:
         return "ended without a loss"
@@ -63,8 +80,8 @@ def _wrong_numbers() -> Remedy:
     return Remedy(order=order, safety="manual", verify=_VERIFY)
 
 
-def _hung(smoke: Smoke, prescriber: Prescriber) -> Finding:
-    step = smoke.last_phase or "its start"
+def _hung(smoke: SmokeRun, rank: SmokeRank, prescriber: Prescriber) -> Finding:
+    step = rank.last_phase or "its start"
     building = step.startswith(("compile ", "load ")) or first_match([{"pattern": _BUILDING}], smoke.output_tail)
     after = f" after {smoke.seconds:.0f} s" if smoke.seconds else ""
     if building:
@@ -78,11 +95,11 @@ def _hung(smoke: Smoke, prescriber: Prescriber) -> Finding:
     return _finding(smoke, f"did not end{after}; it stopped in: {step}", cause, Remedy(order=order, safety="manual"))
 
 
-def _failed(smoke: Smoke, prescriber: Prescriber) -> Finding:
-    said = f"{smoke.error_type or ''}: {smoke.error or ''}".strip(": ")
+def _failed(smoke: SmokeRun, rank: SmokeRank, prescriber: Prescriber) -> Finding:
+    said = f"{rank.error_type or ''}: {rank.error or ''}".strip(": ")
     found = first_match(table(_TABLE)["error"], said, smoke.output_tail)
-    how = {"signal": f"was ended by {smoke.signal}", "exited": f"ended with exit code {smoke.exit_code}"}
-    step = smoke.last_phase or "its start"
+    how = {"signal": f"was ended by {rank.signal}", "exited": f"ended with exit code {rank.exit_code}"}
+    step = rank.last_phase or "its start"
     line = first_line(said, smoke.output_tail)
     message = f"{how.get(smoke.outcome, 'failed')} in {step}" + (f": {line}" if line else "")
     if found is None:
@@ -104,15 +121,17 @@ def first_line(said: str, output: str | None) -> str:
     return build.group() + (f": {error.group().strip()[:300]}" if error else "")
 
 
-def _finding(smoke: Smoke, what: str, cause: str, remedy: Remedy) -> Finding:
+def _finding(smoke: SmokeRun, what: str, cause: str, remedy: Remedy) -> Finding:
     tail = last_lines(smoke.output_tail, 12)
     where = f"smoke run, recipe {smoke.recipe}"
-    error = re.search(_COMPILER, smoke.error or "") if "Error building extension" in (smoke.error or "") else None
+    said = (smoke.culprit.error if smoke.culprit else None) or ""
+    error = re.search(_COMPILER, said) if "Error building extension" in said else None
     texts = [(f"{where}, compiler", error.group().strip()[:300])] if error else []
     texts += [(where, tail)] if tail else []
     return Finding(
         message=f"the smoke run ({smoke.recipe} on {smoke.device or smoke.accelerator or 'an unknown device'}) {what}",
         cause=cause,
+        subject=smoke.recipe,
         evidence=tuple(Evidence(where=place, text=text) for place, text in texts),
         remedy=remedy,
     )

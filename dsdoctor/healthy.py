@@ -527,7 +527,6 @@ def smoke_run(recipe: str = "zero2", **changes: Any) -> SmokeRun:
         steps=tuple(SmokeStep(number=i + 1, loss=loss, ms=9.0 if i else 180.0) for i, loss in enumerate(losses)),
         ranks=tuple(smoke_rank(rank, count, **own) for rank in range(count)),
         seconds=9.0,
-        limit_s=600.0,
     )
     return _bent(fact, changes)
 

@@ -96,7 +96,11 @@ def dtype_of(engine):
 
 def scale_of(engine):
     """The loss scale, of fp16 only."""
-    return getattr(engine.optimizer, "cur_scale", None) or getattr(engine.optimizer, "loss_scale", None) if engine.fp16_enabled() else None
+    return (
+        getattr(engine.optimizer, "cur_scale", None) or getattr(engine.optimizer, "loss_scale", None)
+        if engine.fp16_enabled()
+        else None
+    )
 
 
 def offloading(settings):

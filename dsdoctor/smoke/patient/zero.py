@@ -1,9 +1,8 @@
 """ZeRO-1, 2 and 3, with states in memory, on the CPU, or on a disk; and a user's own configuration."""
 
+import deepspeed
 import torch
 from dsdoctor_smoke import holdings, swapping, tiny
-
-import deepspeed
 
 
 def run(order, channel):

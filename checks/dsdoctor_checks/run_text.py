@@ -15,11 +15,11 @@ FallenRun = tuple[SmokeRun, SmokeRank]
 
 
 def speaker(run: SmokeRun) -> SmokeRank:
-    """The rank to listen to: the one that fell first, unless all that it says is an echo and another rank says more."""
+    """The rank to listen to: the one that fell first, unless all that it says is an echo of another that ended by itself."""
     first = run.culprit or SmokeRank(rank=run.fell_first or 0, ending="exited")
     if not said(first) or roots(said(first)):
         return first
-    return next((r for r in run.ranks if r.ending in _FALLEN and roots(said(r))), first)
+    return next((r for r in run.ranks if r.ending in _FALLEN and (roots(said(r)) or not said(r))), first)
 
 
 def said(rank: SmokeRank) -> str:

@@ -21,16 +21,16 @@ SLOW_SHARE = 0.2  # of the time that a plain read and write of the same bytes ta
 def offload_keeps_up(smoke: Smoke, prescriber: Prescriber) -> Iterator[Finding]:
     """With the optimizer on the CPU its step runs there, while the GPU waits. The samples of the steps after the first tell who
     was busy."""
-    watched = [run for run in ended(smoke.runs) if run.offload and run.accelerator == "cuda" and run.load]
-    if not any(run.load and run.load.samples >= LEAST_SAMPLES for run in watched):
+    loads = [(run, run.load) for run in ended(smoke.runs) if run.offload and run.accelerator == "cuda" and run.load]
+    enough = [(run, load) for run, load in loads if load.samples >= LEAST_SAMPLES]
+    if not enough:
         not_applicable("no run with offload on a GPU was sampled often enough")
-    for run in watched:
-        load = run.load
-        if load is None or load.samples < LEAST_SAMPLES or load.cpu_percent is None or load.gpu_percent is None:
-            continue
-        if load.cpu_percent >= CPU_BUSY and load.gpu_percent <= GPU_IDLE:
+    for run, load in enough:
+        cpu, gpu = load.cpu_percent, load.gpu_percent
+        if cpu is not None and gpu is not None and cpu >= CPU_BUSY and gpu <= GPU_IDLE:
+            who = f"CPU {cpu:.0f} % busy, GPU {gpu:.0f} % ({load.samples} samples; {_cores(load.core_percent)})"
             yield Finding(
-                message=f"{about(run)}, with {run.offload}, is bound by the CPU: CPU {load.cpu_percent:.0f} % busy, GPU {load.gpu_percent:.0f} % ({load.samples} samples; {_cores(load.core_percent)})",
+                message=f"{about(run)}, with {run.offload}, is bound by the CPU: {who}",
                 cause="offload-cpu-bound",
                 subject=run.recipe,
                 remedy=_more_cpu(run, prescriber),

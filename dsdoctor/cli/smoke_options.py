@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 SMOKE = (
     click.option("--all", "everything", is_flag=True, help="Every recipe that is not blocked here."),
     click.option("--list", "as_list", is_flag=True, help="List the recipes, and what each needs."),
-    click.option("--gpus", "ranks", type=click.IntRange(1), help="Ranks, one per GPU (all GPUs that torch sees)."),
-    click.option("--ranks", "ranks", type=click.IntRange(1), help="The same, also for --cpu (as few as a recipe needs)."),
+    click.option("--gpus", "--ranks", "ranks", type=click.IntRange(1), help="Ranks: one per GPU (all that torch sees); with --cpu as few as a recipe needs."),
     click.option("--cpu", is_flag=True, help="DeepSpeed's CPU accelerator, whatever GPUs there are."),
     click.option("--steps", type=click.IntRange(1, 10_000), default=8, help="Optimizer steps (8)."),
     click.option("--dtype", type=click.Choice(["fp32", "bf16", "fp16"]), help="The best of the device by default."),
@@ -39,7 +38,7 @@ def smoke_order(values: dict[str, Any], settings: "Settings") -> "SmokeOrder":
     """What is to be trained; `check --smoke` takes the defaults."""
     from dsdoctor.smoke.order import SmokeOrder
 
-    plain = {
+    plain: dict[str, Any] = {
         name: values[name] for name in ("everything", "ranks", "cpu", "steps", "dtype", "launcher") if name in values
     }
     plain |= {"recipes": values["recipes"]} if values.get("recipes") else {}

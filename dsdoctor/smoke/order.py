@@ -27,7 +27,6 @@ class SmokeOrder(msgspec.Struct, frozen=True, kw_only=True):
     nvme: str | None = None  # folder for swap files
     launcher: Launcher = "none"
     limit_s: float = 600.0
-    journal: str | None = None  # file that keeps every event, one JSON line each
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

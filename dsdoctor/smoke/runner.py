@@ -132,14 +132,17 @@ class _Run:
             self._story.hear(rank, event)
             if event.get("what") == "error":
                 self._ends.fell(time.monotonic())
-        phase = self._story.ranks[0].phase
-        if phase is not None and phase != self._phase:
-            self._phase = phase
-            self._observe(Event(kind="smoke-phase", name=phase, detail=_words(phase)))
+            self._tell_phase()
         for step in self._story.steps[self._steps :]:
             values = {"number": step.number, "steps": self._job.steps, "loss": step.loss, "ms": step.ms}
             self._observe(Event(kind="smoke-step", name=self._job.recipe.name, values=values))
         self._steps = len(self._story.steps)
+
+    def _tell_phase(self) -> None:
+        phase = self._story.ranks[0].phase
+        if phase is not None and phase != self._phase:
+            self._phase = phase
+            self._observe(Event(kind="smoke-phase", name=phase, detail=_words(phase)))
 
     def _look(self) -> None:
         """Notice ranks that have ended."""

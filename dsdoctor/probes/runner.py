@@ -63,7 +63,12 @@ class Running:
     @property
     def ended(self) -> bool:
         """True when the program itself has ended; what it started may still run."""
-        return self._process.poll() is not None
+        return self.code is not None
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+        return self._process.poll()
 
     def wait(self, limit_s: float, stall_s: float | None = None) -> Late | None:
         """Wait for the end; None when it came, else why we stopped waiting."""

@@ -1,5 +1,6 @@
 """What the user asked to be run, and what of it can be: jobs, or runs that are not applicable and why. Pure."""
 
+import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -26,7 +27,6 @@ class SmokeOrder(msgspec.Struct, frozen=True, kw_only=True):
     nvme: str | None = None  # folder for swap files
     launcher: Launcher = "none"
     limit_s: float = 600.0
-    journal: str | None = None  # file that keeps every event, one JSON line each
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,16 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnknownRecipe(ValueError):
-    """No recipe has that name; the message names those that there are."""
+    """No recipe has that name; the message says which is near."""
+
+
+def check_names(order: SmokeOrder) -> None:
+    """Raises UnknownRecipe for a name that is none."""
+    for name in order.recipes:
+        if name not in BY_NAME:
+            near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(BY_NAME)}"
+            raise UnknownRecipe(f"no recipe is called {name}; {hint}")
 
 
 def jobs(
@@ -106,9 +115,7 @@ def visible(snapshot: Snapshot, ranks: int) -> tuple[int, ...]:
 def _chosen(order: SmokeOrder, with_config: bool) -> Iterable[Recipe]:
     if order.everything:
         return [recipe for recipe in RECIPES if recipe.name != "config" or with_config]
-    for name in order.recipes:
-        if name not in BY_NAME:
-            raise UnknownRecipe(name)
+    check_names(order)
     names = ("config",) if with_config and order.recipes == (DEFAULT,) else order.recipes
     return [BY_NAME[name] for name in dict.fromkeys(names)]
 

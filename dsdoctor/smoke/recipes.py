@@ -35,3 +35,16 @@ RECIPES = (
 )  # fmt: skip
 DEFAULT = "zero2"
 BY_NAME = {recipe.name: recipe for recipe in RECIPES}
+
+
+def listing() -> str:
+    """One line per recipe: what it is, and what it needs."""
+    width = max(len(recipe.name) for recipe in RECIPES)
+    return "\n".join(f"{recipe.name:{width}}  {recipe.title}{_needs(recipe)}" for recipe in RECIPES)
+
+
+def _needs(recipe: Recipe) -> str:
+    needs = [f"{recipe.least_ranks} ranks"] if recipe.least_ranks > 1 else []
+    needs += [*recipe.packages, *(["--nvme PATH"] if recipe.swaps else [])]
+    needs += ["--config FILE"] if recipe.name == "config" else []
+    return f" (needs {', '.join(needs)})" if needs else ""

@@ -81,7 +81,7 @@ class Story:
 
     def hear(self, rank: int, event: Mapping[str, Any]) -> None:
         """One event. One that is malformed (a rank died while it wrote) is left out."""
-        story, handler = self.ranks.get(rank), self._handlers.get(event.get("what", ""))
+        story, handler = self.ranks.get(rank), self._handlers.get(str(event.get("what")))
         if story is None or handler is None:
             return
         try:

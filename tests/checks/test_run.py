@@ -191,7 +191,7 @@ def test_the_rank_that_fell_first_is_named_and_the_others_were_only_torn_down() 
     assert "in first step: ValueError: invalid literal" in finding.message
     assert "ranks 0, 1, 3 were only torn down" in finding.message
     assert finding.remedy is not None
-    assert finding.remedy.verify == "dsdoctor smoke zero3 --gpus 4"
+    assert finding.remedy.verify == "dsdoctor smoke zero3 --ranks 4"
 
 
 def test_an_echo_of_another_rank_never_outranks_the_root() -> None:

@@ -45,7 +45,7 @@ def rank(number: int, **changes: Any) -> SmokeRank:
 
 
 def hung(*ranks: SmokeRank, **changes: Any) -> SmokeRun:
-    plain: dict[str, Any] = {"outcome": "hung", "world_size": len(ranks), "losses": (), "fell_first": 0, "ranks": ranks,
+    plain: dict[str, Any] = {"outcome": "hung", "world_size": len(ranks), "losses": (), "fell_first": None, "ranks": ranks,
                              "seconds": 70.0, "limit_s": 60.0}  # fmt: skip
     return h.smoke_run(**{**plain, **changes})
 
@@ -61,9 +61,27 @@ def told(run: SmokeRun) -> Finding:
 def test_silence_and_the_end_of_time_are_told_apart() -> None:
     silent = told(hung(rank(0)))
     assert silent.cause == "smoke-hangs"
-    assert "said nothing for 61 s in: first step" in silent.message
+    assert "it said nothing for 61 s in: first step" in silent.message
     late = told(hung(rank(0, ending="timed-out", silent_s=None), outcome="timed-out", limit_s=600.0))
     assert "did not end after 600 s; it stopped in: first step" in late.message
+
+
+def test_a_run_that_was_at_work_when_its_time_was_over_did_not_hang() -> None:
+    ranks = [rank(n, ending="timed-out", silent_s=0.1, last_phase="steps", stack=IN_REDUCE) for n in (0, 1)]
+    finding = told(hung(*ranks, outcome="timed-out", limit_s=200.0, losses=(1.0, 0.9, 0.8)))
+    assert finding.cause == "smoke-out-of-time"
+    assert "within 200 s" in finding.message
+    assert "still at work in: steps (3 steps taken)" in finding.message
+    building = rank(0, ending="timed-out", silent_s=170.0, last_phase="compile cpu_adam")
+    assert told(hung(building, outcome="timed-out")).cause == "smoke-out-of-time"
+    silent = told(hung(ranks[0], rank(1, ending="timed-out", silent_s=45.0), outcome="timed-out"))
+    assert silent.cause == "smoke-hangs"
+    assert "rank 1 stopped in: first step" in silent.message
+
+
+def test_the_rank_that_was_silent_for_longest_is_named() -> None:
+    finding = told(hung(rank(0, silent_s=61.0), rank(1, silent_s=75.0, last_phase="initialize")))
+    assert "rank 1 said nothing for 75 s in: initialize" in finding.message
 
 
 def test_a_rank_that_skips_a_collective_is_named_by_those_that_wait_for_it() -> None:
@@ -97,7 +115,7 @@ def test_all_in_one_collective_over_peer_access_suspects_the_peer_access() -> No
     finding = told(hung(*both, aftermath=h.aftermath(nccl_words=CHANNELS)))
     assert finding.cause == "p2p-broken-consumer-gpu"
     assert finding.remedy is not None
-    assert finding.remedy.commands == ("export NCCL_P2P_DISABLE=1", "dsdoctor smoke zero2 --gpus 2")
+    assert finding.remedy.commands == ("export NCCL_P2P_DISABLE=1", "dsdoctor smoke zero2 --ranks 2")
     assert any("via P2P" in evidence.text for evidence in finding.evidence)
     without = told(hung(*both, accelerator="cpu"))
     assert without.cause == "smoke-hangs"
@@ -157,7 +175,7 @@ def test_a_run_out_of_time_whose_rank_had_failed_tells_the_failure() -> None:
 
 def test_only_options_of_the_smoke_command_are_prescribed() -> None:
     """As issue 4 lists them."""
-    known = {"--gpus", "--cpu", "--steps", "--dtype", "--nvme", "--config", "--launcher", "--timeout"}
+    known = {"--ranks", "--cpu", "--steps", "--dtype", "--nvme", "--config", "--launcher", "--timeout"}
     run = hung(rank(0), accelerator="cpu", config="/my project/ds.json")
     verify = told(run).remedy
     assert verify is not None

@@ -177,7 +177,7 @@ def test_wrong_sums_are_named_and_the_path_is_tried_without_peer_access() -> Non
     (finding,) = told(family.collectives_are_right, comm(collectives=(REDUCE, *wrong)))
     assert "broadcast, all_gather" in finding.message
     assert finding.remedy is not None
-    assert finding.remedy.commands == ("export NCCL_P2P_DISABLE=1", "dsdoctor smoke comm --gpus 2")
+    assert finding.remedy.commands == ("export NCCL_P2P_DISABLE=1", "dsdoctor smoke comm --ranks 2")
     (finding,) = told(family.collectives_are_right, comm(collectives=wrong, accelerator="cpu"))
     assert finding.remedy is not None
     assert not finding.remedy.commands

@@ -107,6 +107,13 @@ def test_a_segfault_names_the_newest_frame_of_the_thread_that_crashed() -> None:
     assert "no Python frame" in told(run("SIGSEGV")).message
 
 
+def test_the_kernel_names_the_library_of_a_segfault() -> None:
+    log = "[812.1] python[4242]: segfault at 10 ip 00007f1c sp 00007ffd error 4 in cpu_adam.so[7f1c2a000000+1a000] likely on CPU 3"
+    finding = told(run("SIGSEGV", after=h.aftermath(kernel_log=log)))
+    assert "places it in cpu_adam.so" in finding.message
+    assert any(evidence.where == "kernel log" for evidence in finding.evidence)
+
+
 def test_a_crash_in_an_import_is_one_of_the_import() -> None:
     assert told(run("SIGSEGV", last_phase="import torch")).cause == "import-crashes"
     assert told(run("SIGBUS", last_phase="import torch", after=h.aftermath())).cause == "import-crashes"

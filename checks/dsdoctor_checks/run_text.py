@@ -1,7 +1,7 @@
 """What a fallen run says, brought to findings: who fell, the line that tells most, and what is only an echo."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dsdoctor.api import Evidence, Finding, Prescriber, Remedy, SmokeRank, SmokeRun
 from dsdoctor_checks.rows import Row, first_match, last_lines
@@ -74,12 +74,19 @@ def who(run: SmokeRun, rank: SmokeRank) -> str:
 
 
 def the_others(run: SmokeRun, rank: SmokeRank) -> str:
-    """That the other ranks fell because this one had."""
-    torn = [r.rank for r in run.ranks if r.ending == "torn-down" and r.rank != rank.rank]
-    if not torn:
-        return ""
-    listed = ", ".join(map(str, torn[:4])) + (f" and {len(torn) - 4} more" if len(torn) > 4 else "")
-    return f"; rank{'s' if len(torn) > 1 else ''} {listed} {'were' if len(torn) > 1 else 'was'} only torn down after it"
+    """That the other ranks fell because this one had: torn down, or with an error that is only its echo."""
+    others = [r for r in run.ranks if r.rank != rank.rank]
+    torn = [r for r in others if r.ending == "torn-down"]
+    echoes = [r for r in others if r.ending == "failed" and not roots(said(r))]
+    told = f"; {_listed(torn)} only torn down after it" if torn else ""
+    return told + (
+        f"; {_listed(echoes)} left without it ({first_line(said(echoes[0]), None)[:80]}...)" if echoes else ""
+    )
+
+
+def _listed(ranks: Sequence[SmokeRank]) -> str:
+    names = ", ".join(str(rank.rank) for rank in ranks[:4]) + (f" and {len(ranks) - 4} more" if len(ranks) > 4 else "")
+    return f"ranks {names} were" if len(ranks) > 1 else f"rank {names} was"
 
 
 def place(rank: SmokeRank) -> str:
@@ -126,6 +133,15 @@ def fallen(run: SmokeRun, rank: SmokeRank, what: str, cause: str, remedy: Remedy
     )
 
 
+def _telling(output: str | None) -> str:
+    """The output without the warnings of every run, which push out what is wanted."""
+    return re.sub(
+        r"(?m)^.*(?:Future|Deprecation|User)Warning: .*\n?(?:^  \S.*\n?)?|^.*_op built successfully.*\n?",
+        "",
+        output or "",
+    )
+
+
 def _evidence(run: SmokeRun, rank: SmokeRank) -> Iterable[Evidence]:
     where = f"smoke run, recipe {run.recipe}"
     if "Error building extension" in said(rank) and (error := re.search(_COMPILER, said(rank))):
@@ -134,7 +150,7 @@ def _evidence(run: SmokeRun, rank: SmokeRank) -> Iterable[Evidence]:
         yield Evidence(
             where=f"{where}, stack of rank {rank.rank}", text="\n".join(own_stack(rank.stack).splitlines()[:9])
         )
-    if tail := last_lines(run.output_tail, 12):
+    if tail := last_lines(_telling(run.output_tail), 12):
         yield Evidence(where=where, text=tail)
     words = run.aftermath.nccl_words if run.aftermath else None
     if words:

@@ -167,6 +167,13 @@ def test_several_runs_may_fall_each_with_its_own_finding() -> None:
     ]
 
 
+def test_warnings_of_every_run_do_not_push_out_the_last_words() -> None:
+    noise = "/env/torch/distributed/c10d_logger.py:83: FutureWarning: `torch.distributed.all_gather_into_tensor` is deprecated.\n  return func(*args, **kwargs)\n"
+    built = "DeepSpeed deepspeed.ops.comm.deepspeed_shm_comm_op built successfully\n"
+    finding = told(failed("WeirdError", "new", f"the last word\n{built}{noise * 20}"))
+    assert finding.evidence[0].text == "the last word"
+
+
 def test_an_unseen_failure_keeps_its_own_words() -> None:
     finding = told(failed("WeirdError", "nobody saw this before", "line one\nline two"))
     assert "nobody saw this before" in finding.message
@@ -192,6 +199,14 @@ def test_the_rank_that_fell_first_is_named_and_the_others_were_only_torn_down() 
     assert "ranks 0, 1, 3 were only torn down" in finding.message
     assert finding.remedy is not None
     assert finding.remedy.verify == "dsdoctor smoke zero3 --ranks 4"
+
+
+def test_a_rank_that_only_noticed_is_told_with_the_one_that_fell() -> None:
+    run = h.fallen_run(world_size=2, fell=1, outcome="signal", rank={"signal": "SIGKILL"})
+    noticed = h.smoke_rank(0, ending="failed", error_type="RuntimeError", error=READ_ERROR, last_phase="steps")
+    finding = told(h.smoke(msgspec.structs.replace(run, ranks=(noticed, run.ranks[1]))))
+    assert "rank 1 fell first, it was ended by SIGKILL" in finding.message
+    assert "rank 0 was left without it (RuntimeError: [" in finding.message
 
 
 def test_an_echo_of_another_rank_never_outranks_the_root() -> None:

@@ -99,10 +99,19 @@ def test_a_rank_that_has_ended_is_the_one_that_is_waited_for() -> None:
     assert "wait in barrier for rank 1, which had ended with success in steps" in finding.message
 
 
-def test_a_rank_whose_stack_is_not_known_is_no_suspect() -> None:
+def test_a_rank_that_gives_no_stack_where_others_do_is_stopped_or_stuck() -> None:
+    """As it was seen of a rank that had got SIGSTOP."""
     finding = told(hung(rank(0, stack=IN_REDUCE), rank(1)))
     assert finding.cause == "smoke-hangs"
-    assert "for rank 1" not in finding.message
+    assert "rank 1 gave no stack when asked" in finding.message
+    assert finding.remedy is not None
+    assert "ps -eo" in finding.remedy.commands[0]
+
+
+def test_where_no_stack_could_be_had_nobody_is_blamed() -> None:
+    finding = told(hung(rank(0), rank(1)))
+    assert finding.cause == "smoke-hangs"
+    assert "no stack when asked" not in finding.message
 
 
 def test_when_most_stand_elsewhere_nobody_is_blamed() -> None:

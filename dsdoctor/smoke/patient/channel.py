@@ -26,10 +26,10 @@ class Channel:
         self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
         self.world_size = int(os.environ.get("WORLD_SIZE", "1"))
         folder = order["folder"]
-        self._out = open(os.path.join(folder, "events", "rank%d" % self.rank), "ab", buffering=0)
+        self._out = open(os.path.join(folder, "events", "rank%d" % self.rank), "wb", buffering=0)
         self._lock = threading.Lock()
         self._depth = 0
-        stacks = open(os.path.join(folder, "stacks", "rank%d" % self.rank), "ab", buffering=0)
+        stacks = open(os.path.join(folder, "stacks", "rank%d" % self.rank), "wb", buffering=0)
         self._stacks = stacks  # must stay open: faulthandler writes to its descriptor
         faulthandler.enable(stacks)
         if hasattr(signal, "SIGUSR1"):

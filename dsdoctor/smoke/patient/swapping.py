@@ -72,7 +72,9 @@ class Counter:
             sizes = [os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names]
             self._channel.say("swap", swapped_bytes=sum(sizes), files=len(sizes))
             self._channel.proof(
-                "swapped", sizes, "%d files with %d bytes lie in the folder after the last step" % (len(sizes), sum(sizes))
+                "swapped",
+                sizes,
+                "%d files with %d bytes lie in the folder after the last step" % (len(sizes), sum(sizes)),
             )
 
 

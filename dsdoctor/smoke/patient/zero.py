@@ -1,9 +1,8 @@
 """ZeRO-1, 2 and 3, with states in memory, on the CPU, or on a disk; and a user's own configuration."""
 
+import deepspeed
 import torch
 from dsdoctor_smoke import holdings, swapping, tiny
-
-import deepspeed
 
 
 def run(order, channel):
@@ -96,7 +95,11 @@ def dtype_of(engine):
 
 def scale_of(engine):
     """The loss scale, of fp16 only."""
-    return getattr(engine.optimizer, "cur_scale", None) or getattr(engine.optimizer, "loss_scale", None) if engine.fp16_enabled() else None
+    return (
+        getattr(engine.optimizer, "cur_scale", None) or getattr(engine.optimizer, "loss_scale", None)
+        if engine.fp16_enabled()
+        else None
+    )
 
 
 def offloading(settings):

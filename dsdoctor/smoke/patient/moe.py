@@ -1,12 +1,11 @@
 """A mixture of experts whose experts are spread over all ranks: tokens travel to them and back by all-to-all."""
 
-import torch
-from dsdoctor_smoke import holdings, tiny, zero
-
 import deepspeed
 import deepspeed.comm as dist
+import torch
 from deepspeed.moe.layer import MoE
 from deepspeed.moe.utils import is_moe_param, split_params_into_different_moe_groups_for_optimizer
+from dsdoctor_smoke import holdings, tiny, zero
 
 WIDTH = 64
 INNER = 128
@@ -25,8 +24,9 @@ class Mixture(torch.nn.Module):
         count = EXPERTS_EACH * ranks
         self.first, self.last = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
         self.experts = MoE(
-            WIDTH, expert, num_experts=count, ep_size=ranks, k=1, capacity_factor=count, eval_capacity_factor=count, use_rts=False
-        )
+            WIDTH, expert, num_experts=count, ep_size=ranks, k=1,
+            capacity_factor=count, eval_capacity_factor=count, use_rts=False,
+        )  # fmt: skip
 
     def forward(self, x):
         x = torch.relu(self.first(x))
@@ -37,10 +37,10 @@ class Mixture(torch.nn.Module):
 def run(order, channel):
     tiny.rendezvous(channel)
     dtype, ranks = tiny.choose_dtype(torch, order["dtype"], order["cpu"]), channel.world_size
-    engine = start(channel, order, order["config"] or tiny.config(dtype, 1, MICRO_BATCH))
+    engine = start(channel, order, tiny.config(dtype, 1, MICRO_BATCH))
     words = "%d experts over %d rank%s" % (EXPERTS_EACH * ranks, ranks, "s" if ranks > 1 else "")
-    tiny.describe(channel, zero.dtype_of(engine), stage=engine.zero_optimization_stage(), parallel=words)
-    train(channel, order, engine)
+    tiny.describe(channel, dtype, stage=engine.zero_optimization_stage(), parallel=words)
+    train(channel, order, engine, dtype)
     tell_holdings(channel, engine)
     tiny.leave()
 
@@ -54,37 +54,33 @@ def start(channel, order, settings):
         for module in model.experts.deepspeed_moe.experts.modules():
             if isinstance(module, torch.nn.Linear):
                 module.reset_parameters()
-        groups = split_params_into_different_moe_groups_for_optimizer({"params": list(model.parameters()), "name": "all"})
-        optimizer = None if "optimizer" in settings else torch.optim.AdamW(groups, lr=1e-3)
-        engine, _, _, _ = deepspeed.initialize(model=model, model_parameters=groups, optimizer=optimizer, config=settings)
+        every = {"params": list(model.parameters()), "name": "all"}
+        groups = split_params_into_different_moe_groups_for_optimizer(every)
+        engine, _, _, _ = deepspeed.initialize(model=model, model_parameters=groups, config=settings)
     return engine
 
 
-def train(channel, order, engine):
+def train(channel, order, engine, dtype):
     """Steps on a fixed batch, of which each rank has its share; then the loss of a batch that all ranks have."""
-    ranks, kind = channel.world_size, tiny.torch_dtype(torch, zero.dtype_of(engine))
-    each = engine.train_micro_batch_size_per_gpu()
-    inputs, targets = tiny.batch(torch, order["seed"], each * ranks, (WIDTH, WIDTH), kind, engine.device)
+    ranks, kind = channel.world_size, tiny.torch_dtype(torch, dtype)
+    inputs, targets = tiny.batch(torch, order["seed"], MICRO_BATCH * ranks, (WIDTH, WIDTH), kind, engine.device)
     mine, wanted = tiny.share(inputs, channel.rank, ranks), tiny.share(targets, channel.rank, ranks)
 
     def step():
-        total = 0.0
-        for _ in range(engine.gradient_accumulation_steps()):
-            outputs, uneven, _ = engine(mine)
-            loss = torch.nn.functional.mse_loss(outputs.float(), wanted.float())
-            engine.backward(loss + LOSS_SHARE * uneven)
-            engine.step()
-            total += float(loss.detach())
-        mean = tiny.mean_over_ranks(torch, total / engine.gradient_accumulation_steps())
-        return mean, engine.get_global_grad_norm(), zero.scale_of(engine)
+        outputs, uneven, _ = engine(mine)
+        loss = torch.nn.functional.mse_loss(outputs.float(), wanted.float())
+        engine.backward(loss + LOSS_SHARE * uneven)
+        engine.step()
+        return tiny.mean_over_ranks(torch, loss.detach()), engine.get_global_grad_norm(), zero.scale_of(engine)
 
     tiny.take_steps(channel, order["steps"], step)
     engine.eval()
     with torch.no_grad():
-        outputs, _, tokens = engine(inputs[:each])
+        outputs, _, tokens = engine(inputs[:MICRO_BATCH])
     engine.train()
-    channel.rank_facts(loss=float(torch.nn.functional.mse_loss(outputs.float(), targets[:each].float())))
-    tell_tokens(channel, tokens, each)
+    common = torch.nn.functional.mse_loss(outputs.float(), targets[:MICRO_BATCH].float())
+    channel.rank_facts(loss=float(common))
+    tell_tokens(channel, tokens, MICRO_BATCH)
 
 
 def tell_tokens(channel, tokens, count):
@@ -92,7 +88,8 @@ def tell_tokens(channel, tokens, count):
     if channel.rank == 0:
         sent = [int(number) for number in tokens]
         used = sum(1 for number in sent if number)
-        detail = "%d tokens went to %d of %d experts: %s" % (count, used, len(sent), " ".join(str(number) for number in sent))
+        words = (count, used, len(sent), " ".join(str(number) for number in sent))
+        detail = "%d tokens went to %d of %d experts: %s" % words
         channel.proof("tokens-travel", sum(sent) == count and used > 1, detail)
 
 
@@ -108,10 +105,8 @@ def tell_holdings(channel, engine):
         sums[channel.rank, number] = sum(p.detach().float().sum() for p in expert.parameters())
     dist.all_reduce(sums)
     if channel.rank == 0:
+        count = engine.module.experts.num_experts
         found = ["%.6g" % float(value) for value in sums.flatten()]
-        channel.proof(
-            "experts-apart",
-            len(set(found)) == len(found) == engine.module.experts.num_experts,
-            "%d experts, %d on each of %d ranks; sums of their weights: %s"
-            % (engine.module.experts.num_experts, len(own), channel.world_size, ", ".join(found)),
-        )
+        words = (count, len(own), channel.world_size, ", ".join(found))
+        detail = "%d experts in all, %d on each rank of %d; sums of their weights: %s" % words
+        channel.proof("experts-apart", len(set(found)) == len(found) == count, detail)

@@ -3,14 +3,13 @@
 import itertools
 import math
 
-import torch
-from dsdoctor_smoke import holdings, tiny, zero
-from torch.nn.functional import mse_loss
-
 import deepspeed
 import deepspeed.comm as dist
+import torch
 from deepspeed.pipe import LayerSpec, PipelineModule
 from deepspeed.runtime.pipe.topology import PipeDataParallelTopology, PipeModelDataParallelTopology
+from dsdoctor_smoke import holdings, tiny, zero
+from torch.nn.functional import mse_loss
 
 MICRO_BATCH = 4
 TOLERANCE = {"fp32": 1e-4, "fp16": 5e-3, "bf16": 2e-2}  # relative: a sum in another order rounds otherwise
@@ -18,12 +17,10 @@ TOLERANCE = {"fp32": 1e-4, "fp16": 5e-3, "bf16": 2e-2}  # relative: a sum in ano
 
 def run(order, channel):
     tiny.rendezvous(channel)
-    recipe, ranks = order["recipe"], channel.world_size
-    parts = split(recipe, ranks)
-    settings = order["config"] or own_config(tiny.choose_dtype(torch, order["dtype"], order["cpu"]), parts)
-    engine = start(channel, order, settings, parts)
-    dtype = zero.dtype_of(engine)
-    words = "pipeline %d x data %d" % parts[:2] + (" x tensor %d" % parts[2] if recipe == "3d" else "")
+    dtype = tiny.choose_dtype(torch, order["dtype"], order["cpu"])
+    parts = split(order["recipe"], channel.world_size)
+    engine = start(channel, order, own_config(dtype, parts), parts)
+    words = "pipeline %d x data %d" % parts[:2] + (" x tensor %d" % parts[2] if order["recipe"] == "3d" else "")
     tiny.describe(channel, dtype, stage=engine.zero_optimization_stage(), parallel=words)
     batch = fixed_batch(order, engine, dtype, parts[1])
     first = train(channel, order, engine, batch, parts[1])
@@ -59,10 +56,7 @@ def start(channel, order, settings, parts):
         model = PipelineModule(layers, topology=topology, loss_fn=loss_of, partition_method="uniform")
         for layer in model.forward_funcs:
             layer.group = model.mpu().get_slice_parallel_group() if tensor > 1 else None
-        optimizer = None if "optimizer" in settings else zero.client_optimizer(model, settings)
-        engine, _, _, _ = deepspeed.initialize(
-            model=model, model_parameters=list(model.parameters()), optimizer=optimizer, config=settings
-        )
+        engine, _, _, _ = deepspeed.initialize(model=model, model_parameters=list(model.parameters()), config=settings)
     return engine
 
 
@@ -75,15 +69,16 @@ def loss_of(outputs, targets):
 
 
 def fixed_batch(order, engine, dtype, data):
-    count = engine.train_micro_batch_size_per_gpu() * engine.gradient_accumulation_steps() * data
-    return tiny.batch(torch, order["seed"], count, (Block.WIDTH, Block.WIDTH), tiny.torch_dtype(torch, dtype), engine.device)
+    count = MICRO_BATCH * engine.gradient_accumulation_steps() * data
+    kind = tiny.torch_dtype(torch, dtype)
+    return tiny.batch(torch, order["seed"], count, (Block.WIDTH, Block.WIDTH), kind, engine.device)
 
 
 def train(channel, order, engine, batch, data):
     """Steps on a fixed batch, then its loss. Returns (loss, grad norm) of the first step."""
     place = engine.grid.get_data_parallel_rank()
-    mine = [tiny.share(tensor, place, data).split(engine.train_micro_batch_size_per_gpu()) for tensor in batch]
-    batches = itertools.cycle(list(zip(*mine)))
+    mine = [tiny.share(tensor, place, data).split(MICRO_BATCH) for tensor in batch]
+    batches = itertools.cycle(list(zip(*mine)))  # noqa: B905 (Python 3.8)
     taken = []
 
     def step():
@@ -113,8 +108,8 @@ def compare(channel, order, first, batch, parts, dtype):
 
 def agree(channel, name, what, split_value, whole_value, dtype):
     near = abs(split_value - whole_value) <= TOLERANCE[dtype] * abs(whole_value)
-    detail = "%s of the first step: %.7g split over the ranks, %.7g of the model in one piece" % (what, split_value, whole_value)
-    channel.proof(name, near, detail)
+    detail = "%s of the first step: %.7g split over the ranks, %.7g of the model in one piece"
+    channel.proof(name, near, detail % (what, split_value, whole_value))
 
 
 def tell_holdings(channel, order, engine, parts):

@@ -67,10 +67,19 @@ def client_optimizer(model, settings):
 
 def train(channel, order, engine, widths):
     """Steps on a fixed batch, of which each rank has its share, then the loss of a batch that all ranks have."""
-    ranks, kind = channel.world_size, tiny.torch_dtype(torch, dtype_of(engine))
-    each = engine.train_micro_batch_size_per_gpu()
-    inputs, targets = tiny.batch(torch, order["seed"], each * ranks, widths, kind, engine.device)
-    mine, wanted = tiny.share(inputs, channel.rank, ranks), tiny.share(targets, channel.rank, ranks)
+    inputs, targets = global_batch(channel, order, engine, widths)
+    tiny.take_steps(channel, order["steps"], stepping(channel, engine, inputs, targets))
+    channel.rank_facts(loss=common_loss(engine, inputs, targets))
+
+
+def global_batch(channel, order, engine, widths):
+    count = engine.train_micro_batch_size_per_gpu() * channel.world_size
+    return tiny.batch(torch, order["seed"], count, widths, tiny.torch_dtype(torch, dtype_of(engine)), engine.device)
+
+
+def stepping(channel, engine, inputs, targets):
+    """One optimizer step on this rank's share, for ``tiny.take_steps``."""
+    mine, wanted = (tiny.share(tensor, channel.rank, channel.world_size) for tensor in (inputs, targets))
 
     def step():
         total = 0.0
@@ -82,12 +91,17 @@ def train(channel, order, engine, widths):
         mean = tiny.mean_over_ranks(torch, total / engine.gradient_accumulation_steps())
         return mean, engine.get_global_grad_norm(), scale_of(engine)
 
-    tiny.take_steps(channel, order["steps"], step)
+    return step
+
+
+def common_loss(engine, inputs, targets):
+    """The loss of the batch's first part, the same for all ranks."""
+    each = engine.train_micro_batch_size_per_gpu()
     engine.eval()
     with torch.no_grad():
-        common = torch.nn.functional.mse_loss(engine(inputs[:each]).float(), targets[:each].float())
+        loss = torch.nn.functional.mse_loss(engine(inputs[:each]).float(), targets[:each].float())
     engine.train()
-    channel.rank_facts(loss=float(common))
+    return float(loss)
 
 
 def dtype_of(engine):

@@ -262,7 +262,7 @@ def teller(base, channel, trainer, settings, phase):
                 return  # the summary after the last step
             ms, loss = (time.monotonic() - self.started) * 1000, float(logs["loss"])
             scale = zero.scale_of(trainer.model_wrapped)
-            channel.step(state.global_step, loss, ms, tiny.number(logs.get("grad_norm")), tiny.number(scale))
+            channel.step(state.global_step, loss, ms, tiny.finite(logs.get("grad_norm")), tiny.finite(scale))
             if not math.isfinite(loss):
                 raise FloatingPointError("the loss of step %d became %s" % (state.global_step, loss))
 

@@ -43,13 +43,13 @@ def own_config(recipe, dtype, stage, nvme):
     return settings
 
 
-def start(channel, order, settings, widths):
+def start(channel, order, settings, widths, phase="initialize"):
     torch.manual_seed(order["seed"])
     model = tiny.perceptron(torch, widths)
     optimizer = None
     if "optimizer" not in settings:
         optimizer = client_optimizer(model, settings)
-    with channel.phase("initialize"):
+    with channel.phase(phase):
         engine, _, _, _ = deepspeed.initialize(
             model=model, model_parameters=model.parameters(), optimizer=optimizer, config=settings
         )

@@ -8,7 +8,7 @@ from dsdoctor_smoke import holdings, tiny, zero
 
 STEPS_AFTER = 2
 TAG = "smoke"
-TOLERANCE = 1e-4  # of a loss; both sides compute the same sums in the same type. Lost moments of Adam make TBD
+TOLERANCE = 1e-3  # of a loss: both sides make the same sums in the same type; lost moments of Adam make 1e-2 (tried)
 
 
 def run(order, channel):

@@ -74,7 +74,7 @@ def take_steps(channel, steps, step):
     def timed(number):
         started = time.monotonic()
         loss, norm, scale = step()  # reading the loss waits for the device
-        channel.step(number, loss, (time.monotonic() - started) * 1000, _number(norm), _number(scale))
+        channel.step(number, loss, (time.monotonic() - started) * 1000, finite(norm), finite(scale))
         if not math.isfinite(loss):
             raise FloatingPointError("the loss of step %d became %s" % (number, loss))
 
@@ -125,7 +125,7 @@ def _device():
     return accelerator.device_name(int(os.environ.get("LOCAL_RANK", "0"))) if accelerator._name != "cpu" else "cpu"
 
 
-def _number(value):
+def finite(value):
     """A plain number, or None for what is none (a norm that was not computed is -1 or None)."""
     try:
         number = float(value)

@@ -8,9 +8,9 @@ from dsdoctor.facts import SmokeCurves, SmokePhase, SmokeRun
 from dsdoctor.render.quantity import Number, finite, known
 
 _MEASURED = (  # title, unit, series: name and field of SmokeCurves
-    ("GPU memory", "bytes", (("in use on the GPUs (NVML)", "gpu_bytes"), ("torch's allocator", "torch_bytes"))),
-    ("GPU", "percent", (("busy", "gpu_percent"),)),
-    ("Host memory", "bytes", (("of the ranks (RSS)", "rss_bytes"),)),
+    ("VRAM", "bytes", (("NVML", "gpu_bytes"), ("torch", "torch_bytes"))),
+    ("GPU", "percent", (("used", "gpu_percent"),)),
+    ("Host memory", "bytes", (("of the ranks", "rss_bytes"),)),
     ("CPU", "percent", (("all cores", "cpu_percent"), ("busiest core", "busiest_core_percent"))),
     ("Disk", "bytes/s", (("read", "read_bytes_per_s"), ("written", "write_bytes_per_s"))),
 )
@@ -71,7 +71,9 @@ def _losses(run: SmokeRun) -> Iterator[Chart]:
 
 def _points(xs: tuple[float, ...], ys: tuple[Number, ...]) -> tuple[tuple[float, float | None], ...]:
     """Pairs as far as both go; without a time there is no place for a point."""
-    return tuple((x, float(y) if y is not None and known(y) else None) for x, y in zip(xs, ys, strict=False) if known(x))
+    return tuple(
+        (x, float(y) if y is not None and known(y) else None) for x, y in zip(xs, ys, strict=False) if known(x)
+    )
 
 
 def bands(run: SmokeRun) -> tuple[Band, ...]:

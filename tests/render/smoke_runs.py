@@ -73,6 +73,7 @@ def zero2(**changes: Any) -> SmokeRun:
         steps=steps(LOSSES, 1800.0, 9.1, 8.9, 9.6),
         ranks=(
             SmokeRank(rank=0, ending="ok", exit_code=0, last_phase="steps", device="NVIDIA H200", loss=0.72, peak_bytes=41 * MIB,
+                      parameter_elements=4203520, held_parameter_elements=4203520, held_state_elements=4203520, state_bytes=50442240,
                       peak_reserved_bytes=60 * MIB, peak_phase="first step", peak_host_bytes=1500 * MIB),
         ),
         proofs=(

@@ -3,11 +3,12 @@
 import math
 import statistics
 from collections.abc import Iterable, Sequence
+from typing import TypeGuard
 
 Number = float | int | None
 
 
-def known(value: Number) -> bool:
+def known(value: Number) -> TypeGuard[float | int]:
     """A number that can be drawn and compared: neither missing nor NaN nor infinite."""
     try:
         return value is not None and math.isfinite(value)
@@ -17,7 +18,7 @@ def known(value: Number) -> bool:
 
 def finite(values: Iterable[Number]) -> list[float]:
     """The numbers among ``values``."""
-    return [float(value) for value in values if value is not None and known(value)]
+    return [float(value) for value in values if known(value)]
 
 
 def size(value: Number) -> str:
@@ -37,13 +38,13 @@ def rate(value: Number) -> str:
 
 def seconds(value: Number) -> str:
     """ "9.1 ms", "1.8 s", "125 s"."""
-    if value is None or not known(value):
+    if not known(value):
         return ""
     return f"{_digits(value * 1000)} ms" if abs(value) < 1 else f"{_digits(value)} s"
 
 
 def percent(value: Number) -> str:
-    return f"{value:.0f} %" if value is not None and known(value) else ""
+    return f"{value:.0f} %" if known(value) else ""
 
 
 def loss(value: Number) -> str:
@@ -75,7 +76,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def _scaled(value: Number, base: int, units: tuple[str, ...]) -> str:
-    if value is None or not known(value):
+    if not known(value):
         return ""
     number, index = float(value), 0
     while abs(number) >= base - 0.5 and index < len(units) - 1:

@@ -7,9 +7,10 @@ import msgspec
 
 from dsdoctor.facts import SmokePhase, SmokeRank, SmokeRun
 from dsdoctor.render.curves import charts, led
-from dsdoctor.render.quantity import amount, counted, finite, known, loss, percent, rate, seconds, size
+from dsdoctor.render.quantity import counted, finite, known, loss, percent, rate, seconds, size
 from dsdoctor.render.smoke_evidence import evidence, verbatim
-from dsdoctor.render.smoke_summary import largest, sound
+from dsdoctor.render.smoke_figures import load, memory, numbers, swap
+from dsdoctor.render.smoke_summary import sound
 from dsdoctor.smoke.recipes import BY_NAME
 
 
@@ -64,10 +65,10 @@ def parts(run: SmokeRun, depth: int) -> Iterator[Part]:
     yield from _phases(run, depth)
     if depth > 0:
         yield from _curves(run)
-        yield from _told(_numbers(run), "steps")
-        yield from _told(_memory(run), "memory")
-    yield from _told(_load(run, depth), "load")
-    yield from _told(_swap(run), "disk")
+        yield from _told(numbers(run), "steps")
+        yield from _told(memory(run), "memory")
+    yield from _told(load(run, depth), "load")
+    yield from _told(swap(run), "disk")
     yield from _collectives(run)
     if not sound(run) or depth > 1:
         yield from _told(evidence(run), "evidence")
@@ -98,8 +99,8 @@ def _fate(run: SmokeRun) -> Iterator[str]:
     for rank in run.ranks:
         if rank is not culprit:
             others.setdefault(_ending(rank), []).append(rank.rank)
-    for ending, numbers in others.items():
-        yield f"rank{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}: {ending}"
+    for ending, who in others.items():
+        yield f"rank{'s' if len(who) > 1 else ''} {', '.join(map(str, who))}: {ending}"
 
 
 def _ending(rank: SmokeRank) -> str:
@@ -179,75 +180,6 @@ def _curves(run: SmokeRun) -> Iterator[Part]:
     ]
     if lines:
         yield Part(label="curves", lines=tuple(lines))
-
-
-def _numbers(run: SmokeRun) -> Iterator[str]:
-    """First and last of what a step tells beside its loss."""
-    for name, told in (
-        ("gradient norm", [step.grad_norm for step in run.steps]),
-        ("loss scale", [step.loss_scale for step in run.steps]),
-    ):
-        seen = [loss(number) for number in told if number is not None]
-        if seen:
-            yield f"{name} {seen[0]}" + (f" -> {seen[-1]}" if len(seen) > 1 else "")
-
-
-def _memory(run: SmokeRun) -> Iterator[str]:
-    rank = largest(run)
-    if rank is not None:
-        where = f" in {rank.peak_phase}" if rank.peak_phase else ""
-        reserved = f" ({size(rank.peak_reserved_bytes)} reserved)" if known(rank.peak_reserved_bytes) else ""
-        who = f", rank {rank.rank} held most" if run.world_size > 1 else ""
-        yield f"VRAM: torch's allocator peaked at {size(rank.peak_bytes)}{reserved}{where}{who}"
-    used = finite(run.curves.gpu_bytes) if run.curves else []
-    if used:
-        yield f"NVML saw up to {size(max(used))} in use on the GPUs of the run: with CUDA contexts and other programs"
-    hosts = finite(r.peak_host_bytes for r in run.ranks)
-    if hosts:
-        yield f"host memory peaked at {size(max(hosts))}" + (" in the largest rank" if len(hosts) > 1 else "")
-
-
-def _load(run: SmokeRun, depth: int) -> Iterator[str]:
-    """What was busy while steps ran; of a run that offloads always, for that is where the processor may be the brake."""
-    load = run.load
-    if load is None or not load.samples or (depth < 2 and run.offload is None):
-        return
-    cpu, gpu = load.cpu_percent, load.gpu_percent
-    told = [f"CPU {percent(cpu)} busy"] if known(cpu) else []
-    told += [f"GPU idle {percent(100 - gpu)}"] if gpu is not None and known(gpu) else []
-    cores = finite(load.core_percent)
-    told += [f"the busiest core {percent(max(cores))}"] if len(cores) > 1 else []
-    if told:
-        bound = known(cpu) and known(gpu) and (cpu or 0) >= 75 and (gpu or 0) <= 50
-        few = f" ({counted(load.samples, 'sample')} while steps ran)"
-        yield ("CPU-bound: " if bound else "") + ", ".join(told) + few
-
-
-def _swap(run: SmokeRun) -> Iterator[str]:
-    swap = run.swap
-    if swap is None:
-        return
-    direct = {True: "O_DIRECT works", False: "no O_DIRECT", None: None}[swap.direct]
-    where = ", ".join(part for part in (swap.filesystem, direct) if part)
-    held = amount(swap.swapped_bytes)
-    if held and swap.files is not None:
-        held += f" in {counted(swap.files, 'file')}"
-    yield f"swapped to {swap.path}" + (f" ({where})" if where else "") + (f": {held}" if held else "")
-    moved = [("read", swap.read_bytes), ("wrote", swap.written_bytes)]
-    told = [f"{what} {_moved(number, swap.step_seconds)}" for what, number in moved if number is not None]
-    if told:
-        yield f"steps {' and '.join(told)}" + (f" in {seconds(swap.step_seconds)}" if swap.step_seconds else "")
-    plain = [("read", swap.plain_read_bytes_per_s), ("write", swap.plain_write_bytes_per_s)]
-    gave = [f"{rate(speed)} {what}" for what, speed in plain if known(speed)]
-    yield (
-        f"the folder gave {', '.join(gave)} in a plain test just before"
-        if gave
-        else "no plain test tells what the folder gives"
-    )
-
-
-def _moved(number: int, took: float | None) -> str:
-    return f"{amount(number)} ({rate(number / took)})" if took and known(took) else amount(number)
 
 
 def _collectives(run: SmokeRun) -> Iterator[Part]:

@@ -21,7 +21,11 @@ def word(run: SmokeRun) -> str:
     """How it went, in one word or two. "wrong": it came to its end, and something in it is not as it should be."""
     if run.outcome == "ok" and wrong(run):
         return "wrong"
-    return _WORDS.get(run.outcome, run.outcome)
+    return outcome_word(run.outcome)
+
+
+def outcome_word(outcome: str) -> str:
+    return _WORDS.get(outcome, outcome)
 
 
 def wrong(run: SmokeRun) -> bool:

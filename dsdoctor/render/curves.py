@@ -1,12 +1,14 @@
 """The curves of a smoke run: what was measured over time and per step, and the phases behind it."""
 
 from collections.abc import Iterator
+from typing import TypeGuard
 
 import msgspec
 
 from dsdoctor.facts import SmokeCurves, SmokePhase, SmokeRun
 from dsdoctor.render.quantity import Number, finite, known
 
+_DRAWN = 1e300  # beyond it, sums of two numbers are no numbers
 _MEASURED = (  # title, unit, series: name and field of SmokeCurves
     ("VRAM", "bytes", (("NVML", "gpu_bytes"), ("torch", "torch_bytes"))),
     ("GPU", "percent", (("used", "gpu_percent"),)),
@@ -64,16 +66,18 @@ def _measured(curves: SmokeCurves) -> Iterator[Chart]:
 
 
 def _losses(run: SmokeRun) -> Iterator[Chart]:
-    points = tuple((float(step.number), step.loss if known(step.loss) else None) for step in run.steps)
+    points = _points(tuple(float(step.number) for step in run.steps), run.losses)
     if finite(y for _, y in points):
         yield Chart(title="Loss", unit="loss", along="step", series=(Series(name="loss", points=points),))
 
 
 def _points(xs: tuple[float, ...], ys: tuple[Number, ...]) -> tuple[tuple[float, float | None], ...]:
     """Pairs as far as both go; without a time there is no place for a point."""
-    return tuple(
-        (x, float(y) if y is not None and known(y) else None) for x, y in zip(xs, ys, strict=False) if known(x)
-    )
+    return tuple((x, float(y) if _drawn(y) else None) for x, y in zip(xs, ys, strict=False) if _drawn(x))
+
+
+def _drawn(value: Number) -> TypeGuard[float | int]:
+    return known(value) and abs(value) < _DRAWN
 
 
 def bands(run: SmokeRun) -> tuple[Band, ...]:
@@ -88,8 +92,8 @@ def led(run: SmokeRun) -> tuple[SmokePhase, ...]:
 
 
 def _band(phase: SmokePhase, whole: float | None) -> Band | None:
-    lasted = phase.seconds if known(phase.seconds) else None
+    lasted = phase.seconds if _drawn(phase.seconds) else None
     end = phase.start_s + lasted if lasted is not None else whole
-    if end is None or not known(phase.start_s) or not known(end) or end < phase.start_s:
+    if not _drawn(end) or not _drawn(phase.start_s) or end < phase.start_s:
         return None
     return Band(name=phase.name, start=phase.start_s, end=end, open=lasted is None)

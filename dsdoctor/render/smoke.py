@@ -36,8 +36,9 @@ def render(
         if verbosity >= 0:
             for run in smoke.runs:
                 add_run(page, run, _depth(run, smoke.runs, verbosity))
-            page.add()
-            page.wrap(CAUTION)
+            if any(run.outcome != "not-applicable" for run in smoke.runs):
+                page.add()
+                page.wrap(CAUTION)
     if isinstance(told, Report):
         _diagnosis(page, told, verbosity)
     return page.text()
@@ -62,7 +63,8 @@ def _rows(page: Page, runs: tuple[SmokeRun, ...]) -> None:
     run_rows = [row for run, row in rows if run.outcome != "not-applicable"]
     used = [name for name in COLUMNS if name in COLUMNS[:2] or any(row[name] for row in run_rows)]
     widths = {name: max(len(row[name]) for row in (dict(zip(used, used, strict=True)), *run_rows)) for name in used}
-    widths["recipe"] = max(widths["recipe"], *(len(row["recipe"]) for _, row in rows))
+    names = [len(row["recipe"]) for _, row in rows]
+    widths["recipe"] = max([widths["recipe"], *names] if run_rows else names)
     below = [name for name in _GIVE_WAY if name in used]
     moved: list[str] = []
     while below and sum(widths[name] + 2 for name in used) - 2 > page.width:
@@ -94,7 +96,10 @@ def add_run(page: Page, run: SmokeRun, depth: int) -> None:
     told = list(parts(run, depth))
     if not told:
         return
-    page.heading(one_line(title(run)))
+    page.add()
+    start = len(page.lines)
+    page.wrap(title(run))
+    page.lines[start:] = [page.paint(line, "heading") for line in page.lines[start:]]
     page.wrap(setup(run), "  ")
     for part in told:
         _part(page, part)

@@ -91,6 +91,26 @@ def _absent(page: Page, run: SmokeRun, width: int) -> None:
     page.wrap(f"not applicable: {run.because or 'the reason is not known'}", first)
 
 
+def detail(run: SmokeRun, *, width: int, color: bool = False, unicode: bool = True) -> str:
+    """All there is to tell of one run."""
+    page = Page(width, color, unicode)
+    told = dict(zip(COLUMNS, cells(run), strict=True))
+    page.add(page.paint(cut(title(run), page.width, unicode=unicode), "heading"))
+    if run.outcome == "not-applicable":
+        page.wrap(f"not applicable: {run.because or 'the reason is not known'}")
+        return page.text()
+    page.add(page.paint(told["outcome"], _STYLES.get(word(run), "blocked")))
+    page.wrap(setup(run))
+    for name in COLUMNS[4:]:
+        if told[name]:
+            page.wrap(told[name], f"{name + ':':14}")
+    for part in parts(run, 2):
+        _part(page, part)
+    page.add()
+    page.wrap(CAUTION)
+    return page.text()
+
+
 def add_run(page: Page, run: SmokeRun, depth: int) -> None:
     """What there is to tell of one run, under its name; nothing when that is nothing."""
     told = list(parts(run, depth))

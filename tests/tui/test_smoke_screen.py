@@ -113,8 +113,8 @@ async def test_the_text_follows_the_width_of_the_terminal() -> None:
         narrow = await reads(pilot, "all_gather")
         await pilot.resize_terminal(140, 60)
         wide = await reads(pilot, "all_gather      32 MiB   180         202     214   right")
-        assert "all_gather: message 32 MiB" in narrow or "all_gather      32 MiB" in narrow
-        assert wide != narrow
+        assert "all_gather: message 32 MiB" in narrow
+        assert "all_gather: message" not in wide
 
 
 @every_size

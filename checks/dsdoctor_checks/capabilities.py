@@ -8,7 +8,7 @@ need beside these), "op" (only the op that a finding names), "aio" (a place for 
 
 from collections.abc import Callable
 
-from dsdoctor.api import CapabilitySpec, Proof, Snapshot
+from dsdoctor.api import CapabilitySpec, Proof, SmokeRun, Snapshot
 from dsdoctor_checks.op_specs import accelerator
 
 Decide = Callable[[Snapshot], str | None]
@@ -104,10 +104,9 @@ def _package(name: str) -> Decide:
     return applies
 
 
-def _smoke_worked(snapshot: Snapshot) -> bool:
-    """A smoke run came to its end with a falling loss."""
-    smoke = snapshot.smoke
-    return smoke is not None and smoke.outcome == "ok" and len(smoke.losses) > 1 and smoke.losses[-1] < smoke.losses[0]
+def _learned(run: SmokeRun) -> bool:
+    """It came to its end with a falling loss."""
+    return run.outcome == "ok" and len(run.losses) > 1 and run.losses[-1] < run.losses[0]
 
 
 def _device_tried(snapshot: Snapshot) -> bool:
@@ -121,9 +120,8 @@ def _shown(*, stage: int | None = None, dtype: str | None = None) -> Callable[[S
     """RAN by a smoke run of this stage and dtype; PROBED when the device was tried."""
 
     def proof(snapshot: Snapshot) -> Proof:
-        smoke = snapshot.smoke
-        same = smoke is not None and stage in (None, smoke.stage) and dtype in (None, smoke.dtype)
-        if (stage is not None or dtype is not None) and same and _smoke_worked(snapshot):
+        runs = snapshot.smoke.runs if snapshot.smoke else ()
+        if any(stage in (None, run.stage) and dtype in (None, run.dtype) and _learned(run) for run in runs):
             return Proof.RAN
         return Proof.PROBED if _device_tried(snapshot) else Proof.DECLARED
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Any
 
 import pytest
 from dsdoctor_checks import run as family
@@ -14,23 +15,27 @@ from dsdoctor.testing import verdict
 
 
 def told(smoke: Smoke) -> Finding:
-    found = verdict(family.smoke_runs, h.healthy(smoke))
+    found = verdict(family.runs_end, h.healthy(smoke))
     assert found.status is Status.FAILED, (found.status, found.reason)
     (finding,) = found.findings
     assert finding.remedy is not None
     return finding
 
 
+def fallen(
+    outcome: str = "failed", *, output_tail: str | None = None, seconds: float | None = 9.0, **rank: Any
+) -> Smoke:
+    return h.smoke(h.fallen_run(outcome=outcome, output_tail=output_tail, seconds=seconds, rank=rank))
+
+
 def failed(error_type: str, error: str, output: str = "") -> Smoke:
-    return h.smoke(
-        outcome="failed", losses=(), error_type=error_type, error=error, output_tail=output, last_phase="initialize"
-    )
+    return fallen(error_type=error_type, error=error, output_tail=output, last_phase="initialize")
 
 
 def test_a_run_whose_loss_falls_is_proof() -> None:
-    found = verdict(family.smoke_runs, h.healthy(h.smoke()))
+    found = verdict(family.runs_end, h.healthy(h.smoke()))
     assert (found.status, found.proof) == (Status.PASSED, Proof.RAN)
-    assert verdict(family.smoke_runs, h.healthy()).status is Status.NOT_APPLICABLE
+    assert verdict(family.runs_end, h.healthy()).status is Status.NOT_APPLICABLE
 
 
 @pytest.mark.parametrize(
@@ -76,38 +81,38 @@ def test_the_text_of_a_failure_names_its_cause(error_type: str, error: str, outp
     [("SIGKILL", "rc-minus-9-host-oom"), ("SIGILL", "cpu-adam-illegal-instruction"), ("SIGBUS", "shm-too-small"), ("SIGSEGV", "rc-minus-11-segfault")],
 )  # fmt: skip
 def test_signals_are_diagnoses(signal: str, cause: str) -> None:
-    finding = told(h.smoke(outcome="signal", signal=signal, losses=()))
+    finding = told(fallen("signal", signal=signal))
     assert finding.cause == cause
     assert signal in finding.message
 
 
 def test_a_run_that_hangs_in_a_build_is_told_from_one_that_waits() -> None:
-    building = h.smoke(outcome="timed-out", losses=(), seconds=600.0, last_phase="initialize",
+    building = fallen("timed-out", seconds=600.0, last_phase="initialize",
                        output_tail="Using /c/torch_extensions as PyTorch extensions root...")  # fmt: skip
     assert told(building).cause == "jit-lock-hang"
-    compiling = told(h.smoke(outcome="timed-out", losses=(), seconds=600.0, last_phase="compile deepspeed_shm_comm"))
+    compiling = told(fallen("timed-out", seconds=600.0, last_phase="compile deepspeed_shm_comm"))
     assert compiling.cause == "jit-lock-hang"
     assert "compile deepspeed_shm_comm" in compiling.message
     assert compiling.remedy is not None
     options = {name for option in check.command.params for name in option.opts}
     said = f"{compiling.remedy.note} {compiling.remedy.order} {compiling.remedy.verify}"
     assert set(re.findall(r"--[\w-]+", said)) <= options, "an option that `dsdoctor check` has not"
-    waiting = told(h.smoke(outcome="timed-out", losses=(), seconds=600.0, last_phase="first step"))
+    waiting = told(fallen("timed-out", seconds=600.0, last_phase="first step"))
     assert waiting.cause == "smoke-hangs"
     assert "first step" in waiting.message
 
 
 @pytest.mark.parametrize("phase", ["import torch", "import deepspeed"])
 def test_only_a_run_that_stopped_in_an_import_blames_the_import(phase: str) -> None:
-    assert told(h.smoke(outcome="timed-out", losses=(), last_phase=phase)).cause == "import-hangs"
-    assert told(h.smoke(outcome="exited", exit_code=7, losses=(), last_phase=phase)).cause == "import-crashes"
-    raised = h.smoke(outcome="failed", losses=(), error_type="WeirdError", error="new", last_phase=phase)
+    assert told(fallen("timed-out", last_phase=phase)).cause == "import-hangs"
+    assert told(fallen("exited", exit_code=7, last_phase=phase)).cause == "import-crashes"
+    raised = fallen("failed", error_type="WeirdError", error="new", last_phase=phase)
     assert told(raised).cause == "import-crashes"
 
 
 @pytest.mark.parametrize("phase", ["initialize", "first step", "steps", None])
 def test_a_run_that_failed_later_does_not_blame_the_import(phase: str | None) -> None:
-    ended = told(h.smoke(outcome="exited", exit_code=7, losses=(), last_phase=phase))
+    ended = told(fallen("exited", exit_code=7, last_phase=phase))
     assert ended.cause == "smoke-fails"
     assert "exit code 7" in ended.message
     assert (phase or "its start") in ended.message
@@ -149,7 +154,12 @@ def test_a_build_that_fails_without_a_word_still_names_the_op() -> None:
 
 
 def test_a_run_that_was_not_reached_is_unknown() -> None:
-    assert verdict(family.smoke_runs, h.healthy(h.smoke(outcome="not-reached", losses=()))).status is Status.UNKNOWN
+    assert (
+        verdict(
+            family.runs_end, h.healthy(h.smoke(outcome="not-started", because="no such file", losses=(), ranks=()))
+        ).status
+        is Status.UNKNOWN
+    )
 
 
 def test_an_unseen_failure_keeps_its_own_words() -> None:

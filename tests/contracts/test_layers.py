@@ -47,7 +47,7 @@ def test_broad_except_stays_where_isolation_is_the_job() -> None:
 
 
 def test_scripts_for_the_patient_run_on_python_3_8() -> None:
-    for file in [*(ROOT / "dsdoctor/probes/scripts").glob("*.py"), ROOT / "dsdoctor/smoke/worker.py"]:
+    for file in [*(ROOT / "dsdoctor/probes/scripts").glob("*.py"), *(ROOT / "dsdoctor/smoke/patient").glob("*.py")]:
         if file.name in ("nvml.py", "cpuinfo.py", "__init__.py"):  # run in dsdoctor's own interpreter
             continue
         tree = ast.parse(file.read_text(), feature_version=(3, 8))
@@ -57,5 +57,9 @@ def test_scripts_for_the_patient_run_on_python_3_8() -> None:
             if isinstance(node, (ast.Import, ast.ImportFrom))
             for a in node.names
         }
-        foreign = imported - set(sys.stdlib_module_names) - {"torch", "deepspeed"}
+        foreign = (
+            imported
+            - set(sys.stdlib_module_names)
+            - {"torch", "deepspeed", "accelerate", "transformers", "dsdoctor_smoke"}
+        )
         assert not foreign, f"{file.name} imports {foreign}: the patient may not have it"

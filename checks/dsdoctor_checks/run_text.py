@@ -1,0 +1,149 @@
+"""What a fallen run says, brought to findings: who fell, the line that tells most, and what is only an echo."""
+
+import re
+from collections.abc import Iterable
+
+from dsdoctor.api import Evidence, Finding, Prescriber, Remedy, SmokeRank, SmokeRun
+from dsdoctor_checks.rows import Row, first_match, last_lines
+from dsdoctor_checks.tables import table
+
+TABLE = "run_errors"
+_COMPILER = r"(?im)^.*(?:\berror\b *[A-Z]*\d*: |undefined reference to|cannot find -l|: (?:command )?not found).*$"
+_FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
+_FALLEN = ("failed", "signal", "exited")
+FallenRun = tuple[SmokeRun, SmokeRank]
+
+
+def speaker(run: SmokeRun) -> SmokeRank:
+    """The rank to listen to: the one that fell first, unless all that it says is an echo and another rank says more."""
+    first = run.culprit or SmokeRank(rank=run.fell_first or 0, ending="exited")
+    if not said(first) or roots(said(first)):
+        return first
+    return next((r for r in run.ranks if r.ending in _FALLEN and roots(said(r))), first)
+
+
+def said(rank: SmokeRank) -> str:
+    """The error of a rank, with its type, as Python shows it."""
+    return f"{rank.error_type or ''}: {rank.error or ''}".strip(": ")
+
+
+def roots(text: str | None) -> str:
+    """The text without the lines that only tell that another rank is gone."""
+    echoes = [row["pattern"] for row in table(TABLE)["echo"]]
+    return "\n".join(line for line in (text or "").splitlines() if not any(re.search(echo, line) for echo in echoes))
+
+
+def known_failure(run: SmokeRun, *texts: str | None) -> tuple[Row, re.Match[str]] | None:
+    """The first row of the table that one of the texts matches, echoes of other ranks left out.
+
+    ``{swap}`` in a pattern stands for the folder of the NVMe offload; without one the row does not count.
+    """
+    swap = re.escape(run.swap.path) if run.swap else None
+    rows = [
+        {**row, "pattern": row["pattern"].replace("{swap}", swap or "")}
+        for row in table(TABLE)["error"]
+        if swap or "{swap}" not in row["pattern"]
+    ]
+    return first_match(rows, *map(roots, texts))
+
+
+def again(run: SmokeRun, prescriber: Prescriber) -> str:
+    """The command that runs the same once more."""
+    words = [run.recipe]
+    words += ["--cpu"] if run.accelerator == "cpu" else []
+    words += ["--gpus", str(run.world_size)] if run.accelerator == "cuda" and run.world_size > 1 else []
+    words += ["--config", prescriber.quote(run.config)] if run.config else []
+    words += ["--nvme", prescriber.quote(run.swap.path)] if run.swap else []
+    return prescriber.shell(f"dsdoctor smoke {' '.join(words)}")
+
+
+def about(run: SmokeRun) -> str:
+    """The run in words: "the smoke run (zero2 on NVIDIA H200, 2 ranks)"."""
+    ranks = f", {run.world_size} ranks" if run.world_size > 1 else ""
+    own = f", {run.config}" if run.config else ""
+    return f"the smoke run ({run.recipe} on {run.device or run.accelerator or 'an unknown device'}{ranks}{own})"
+
+
+def who(run: SmokeRun, rank: SmokeRank) -> str:
+    """Which rank, where there are several."""
+    if run.world_size < 2:
+        return ""
+    return f": rank {rank.rank} fell first, it" if rank.rank == run.fell_first else f": rank {rank.rank}"
+
+
+def the_others(run: SmokeRun, rank: SmokeRank) -> str:
+    """That the other ranks fell because this one had."""
+    torn = [r.rank for r in run.ranks if r.ending == "torn-down" and r.rank != rank.rank]
+    if not torn:
+        return ""
+    listed = ", ".join(map(str, torn[:4])) + (f" and {len(torn) - 4} more" if len(torn) > 4 else "")
+    return f"; rank{'s' if len(torn) > 1 else ''} {listed} {'were' if len(torn) > 1 else 'was'} only torn down after it"
+
+
+def place(rank: SmokeRank) -> str:
+    return rank.last_phase or "its start"
+
+
+def frames(stack: str | None) -> list[tuple[str, str, str]]:
+    """(file, line, function) of a faulthandler dump, newest call first."""
+    return _FRAME.findall(stack or "")
+
+
+def own_stack(stack: str | None) -> str:
+    """Of a dump of all threads the one that matters: the one that crashed, or Python's main thread, which comes last."""
+    blocks = re.split(r"\n(?=(?:Current thread|Thread) 0x)", stack or "")
+    current = next((block for block in blocks if "Current thread 0x" in block), None)
+    return current or (blocks[-1] if blocks else "")
+
+
+def newest_frame(rank: SmokeRank) -> str | None:
+    """Where a rank stood, in words."""
+    found = frames(own_stack(rank.stack))
+    return "{2} ({0}:{1})".format(*found[0]) if found else None
+
+
+def first_line(text: str, output: str | None) -> str:
+    """What a failure says in one line: its first, and of a build the first error of the compiler instead of its command."""
+    line = next(iter(text.splitlines()), "")
+    build = re.match(r".*Error building extension '\w+'", line)
+    if build is None:
+        return line[:300]
+    log = text[build.end() :]
+    error = re.search(_COMPILER, log) or re.search(_COMPILER, output or "")
+    return build.group() + (f": {error.group().strip()[:300]}" if error else "")
+
+
+def fallen(run: SmokeRun, rank: SmokeRank, what: str, cause: str, remedy: Remedy, *more: Evidence) -> Finding:
+    """A finding of a run that did not come to its end."""
+    return Finding(
+        message=f"{about(run)}{who(run, rank)} {what}{the_others(run, rank)}",
+        cause=cause,
+        subject=run.recipe,
+        evidence=(*more, *_evidence(run, rank)),
+        remedy=remedy,
+    )
+
+
+def _evidence(run: SmokeRun, rank: SmokeRank) -> Iterable[Evidence]:
+    where = f"smoke run, recipe {run.recipe}"
+    if "Error building extension" in said(rank) and (error := re.search(_COMPILER, said(rank))):
+        yield Evidence(where=f"{where}, compiler", text=error.group().strip()[:300])
+    if rank.stack:
+        yield Evidence(
+            where=f"{where}, stack of rank {rank.rank}", text="\n".join(own_stack(rank.stack).splitlines()[:9])
+        )
+    if tail := last_lines(run.output_tail, 12):
+        yield Evidence(where=where, text=tail)
+    words = run.aftermath.nccl_words if run.aftermath else None
+    if words:
+        yield Evidence(where=f"{where}, NCCL's last words", text=last_lines(words, 8))
+
+
+def size(count: int | None) -> str:
+    """Bytes in the unit that a reader expects."""
+    number = float(count or 0)
+    for unit in ("bytes", "KiB", "MiB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}"
+        number /= 1024
+    return f"{number:.1f} GiB"

@@ -1,0 +1,118 @@
+"""ZeRO-1, 2 and 3, with states in memory, on the CPU, or on a disk; and a user's own configuration."""
+
+import deepspeed
+import torch
+from dsdoctor_smoke import holdings, swapping, tiny
+
+
+def run(order, channel):
+    recipe = order["recipe"]
+    tiny.rendezvous(channel)
+    dtype = tiny.choose_dtype(torch, order["dtype"], order["cpu"])
+    widths = tiny.SWAPPED_WIDTHS if order["nvme"] else tiny.WIDTHS
+    settings = order["config"] or own_config(recipe, dtype, order["stage"], order["nvme"])
+    if order["nvme"]:
+        swapping.try_plain(order["nvme"], channel)
+    engine = start(channel, order, settings, widths)
+    stage = engine.zero_optimization_stage()
+    tiny.describe(channel, dtype_of(engine), stage=stage, offload=offloading(settings))
+    moved = swapping.Counter(channel)
+    train(channel, order, engine, widths)
+    channel.rank_facts(**holdings.told(engine))
+    if order["nvme"]:
+        moved.told(order["nvme"])
+    tiny.leave()
+
+
+def own_config(recipe, dtype, stage, nvme):
+    settings = tiny.config(dtype, stage)
+    zero = settings["zero_optimization"]
+    device = "nvme" if nvme else "cpu" if recipe.endswith("-offload") else None
+    if device is None:
+        return settings
+    settings["optimizer"] = {"type": "AdamW", "params": {"lr": 1e-3}}  # DeepSpeedCPUAdam
+    zero["offload_optimizer"] = {"device": device, "pin_memory": True}
+    if stage == 3:
+        zero["offload_param"] = {"device": device, "pin_memory": True}
+    if nvme:
+        zero["sub_group_size"] = 3000000  # some groups, so that swapping in and out happens
+        zero["offload_optimizer"].update(nvme_path=nvme, buffer_count=4)
+        zero["offload_param"].update(nvme_path=nvme, buffer_count=5, buffer_size=8000000)
+        settings["aio"] = {"block_size": 1048576, "queue_depth": 8}
+    return settings
+
+
+def start(channel, order, settings, widths):
+    torch.manual_seed(order["seed"])
+    model = tiny.perceptron(torch, widths)
+    optimizer = None
+    if "optimizer" not in settings:
+        optimizer = client_optimizer(model, settings)
+    with channel.phase("initialize"):
+        engine, _, _, _ = deepspeed.initialize(
+            model=model, model_parameters=model.parameters(), optimizer=optimizer, config=settings
+        )
+    return engine
+
+
+def client_optimizer(model, settings):
+    """As Hugging Face does for a configuration without optimizer."""
+    if (settings.get("zero_optimization", {}).get("offload_optimizer") or {}).get("device") in ("cpu", "nvme"):
+        from deepspeed.ops.adam import DeepSpeedCPUAdam
+
+        return DeepSpeedCPUAdam(model.parameters(), lr=1e-3)
+    return torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+
+def train(channel, order, engine, widths):
+    """Steps on a fixed batch, of which each rank has its share, then the loss of a batch that all ranks have."""
+    ranks, kind = channel.world_size, tiny.torch_dtype(torch, dtype_of(engine))
+    each = engine.train_micro_batch_size_per_gpu()
+    inputs, targets = tiny.batch(torch, order["seed"], each * ranks, widths, kind, engine.device)
+    mine, wanted = tiny.share(inputs, channel.rank, ranks), tiny.share(targets, channel.rank, ranks)
+
+    def step():
+        total = 0.0
+        for _ in range(engine.gradient_accumulation_steps()):
+            loss = torch.nn.functional.mse_loss(engine(mine).float(), wanted.float())
+            engine.backward(loss)
+            engine.step()
+            total += float(loss.detach())
+        mean = tiny.mean_over_ranks(torch, total / engine.gradient_accumulation_steps())
+        return mean, engine.get_global_grad_norm(), scale_of(engine)
+
+    tiny.take_steps(channel, order["steps"], step)
+    engine.eval()
+    with torch.no_grad():
+        common = torch.nn.functional.mse_loss(engine(inputs[:each]).float(), targets[:each].float())
+    engine.train()
+    channel.rank_facts(loss=float(common))
+
+
+def dtype_of(engine):
+    return "bf16" if engine.bfloat16_enabled() else "fp16" if engine.fp16_enabled() else "fp32"
+
+
+def scale_of(engine):
+    """The loss scale, of fp16 only."""
+    return (
+        getattr(engine.optimizer, "cur_scale", None) or getattr(engine.optimizer, "loss_scale", None)
+        if engine.fp16_enabled()
+        else None
+    )
+
+
+def offloading(settings):
+    """ "optimizer to cpu", "optimizer and parameters to nvme"; None without offload."""
+    zero = settings.get("zero_optimization") or {}
+    places = [
+        (word, (zero.get(key) or {}).get("device"))
+        for word, key in (("optimizer", "offload_optimizer"), ("parameters", "offload_param"))
+    ]
+    there = [(word, device) for word, device in places if device not in (None, "none")]
+    if not there:
+        return None
+    devices = [device for _, device in there]
+    if len(set(devices)) == 1:
+        return " and ".join(word for word, _ in there) + " to " + devices[0]
+    return ", ".join("%s to %s" % pair for pair in there)

@@ -36,22 +36,27 @@ class Training:
         self.step: dict[str, float] = {}
 
     def enter(self, name: str, words: str, at: float) -> None:
-        """The next phase; the same name again only changes its words."""
-        if self.phases and self.phases[-1].name == name:
-            self.phases[-1].words = words
-            return
-        self.leave(at)
-        self.phases.append(Phase(name, words, at))
+        """The next phase, or one of before that goes on after something inside of it."""
+        same = next((phase for phase in self.phases if phase.name == name), None)
+        if same is None or same is not self.phases[-1]:
+            self.leave(at)
+        if same is not None:
+            self.phases.remove(same)
+            same.words, same.took = words, None
+        self.phases.append(same or Phase(name, words, at))
 
     def leave(self, at: float) -> None:
         if self.phases and self.phases[-1].took is None:
             self.phases[-1].took = at - self.phases[-1].began
 
-    def stepped(self, values: dict[str, float]) -> None:
+    def stepped(self, values: dict[str, float], at: float) -> None:
         self.step = values
         self.losses.append(values.get("loss"))
         if self.phases:
             self.phases[-1].counts = True
+        number, steps = values.get("number"), values.get("steps")
+        if known(number) and known(steps) and number >= steps and self.phases and self.phases[-1].name == _STEPS:
+            self.leave(at)  # what follows is no phase: the ranks compare and end
 
     def curve(self, name: str) -> list[float | None]:
         """One value of all samples; empty when no sample has it."""
@@ -91,7 +96,7 @@ class Live:
         if event.kind == "smoke-phase":
             self._now.enter(event.name, event.detail or event.name, at)
         elif event.kind == "smoke-step":
-            self._now.stepped(event.values)
+            self._now.stepped(event.values, at)
         elif event.kind == "smoke-sample":
             self._now.samples.append(event.values)
 

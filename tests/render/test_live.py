@@ -70,6 +70,26 @@ def test_news_of_the_same_phase_change_its_words_and_not_its_time() -> None:
     assert "9.0 s" in line(live, "compiling", 10.0)
 
 
+def test_a_phase_that_goes_on_after_another_keeps_its_time_and_stands_last() -> None:
+    live = started()
+    phase(live, "rendezvous", 1.0)
+    phase(live, "load deepspeed_shm_comm", 1.5)
+    phase(live, "rendezvous", 2.0)
+    assert [text.split("  ")[1] for text in live.lines(80, 3.0)[1:]] == ["load deepspeed_shm_comm", "rendezvous"]
+    assert "2.0 s" in line(live, "rendezvous", 3.0)
+    phase(live, "initialize", 4.0)
+    assert line(live, "rendezvous", 9.0).endswith("3.0 s")
+
+
+def test_after_the_last_step_its_phase_is_over() -> None:
+    live = started()
+    phase(live, "steps", 1.0)
+    step(live, 9, 0.8, 2.0)
+    assert "9 of 10" in line(live, "steps", 2.0)
+    step(live, 10, 0.7, 3.0)
+    assert re.search("█{20}  2.0 s$", line(live, "steps", 60.0))
+
+
 def test_steps_fill_the_bar_of_their_phase() -> None:
     live = started()
     phase(live, "first step", 1.0)

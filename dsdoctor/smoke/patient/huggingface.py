@@ -66,7 +66,9 @@ def by_accelerate(order, channel):
         )
         engine, optimizer, loader = accelerator.prepare(*parts(order, settings, channel.world_size))
     insist(engine, accelerator.num_processes, channel.world_size)
-    tiny.describe(channel, zero.dtype_of(engine), stage=engine.zero_optimization_stage(), offload=zero.offloading(settings))
+    tiny.describe(
+        channel, zero.dtype_of(engine), stage=engine.zero_optimization_stage(), offload=zero.offloading(settings)
+    )
     tiny.take_steps(channel, order["steps"], accelerated(accelerator, engine, optimizer, loader))
     inputs, targets = zero.global_batch(channel, order, engine, tiny.WIDTHS)
     channel.rank_facts(loss=zero.common_loss(engine, inputs, targets), **holdings.told(engine))
@@ -82,7 +84,9 @@ def parts(order, settings, ranks):
     make = DummyOptim if "optimizer" in settings else torch.optim.AdamW
     micro = settings.get("train_micro_batch_size_per_gpu")
     micro = micro if isinstance(micro, int) else tiny.MICRO_BATCH
-    pairs = torch.utils.data.TensorDataset(*tiny.batch(torch, order["seed"], micro * ranks, tiny.WIDTHS, torch.float32, "cpu"))
+    pairs = torch.utils.data.TensorDataset(
+        *tiny.batch(torch, order["seed"], micro * ranks, tiny.WIDTHS, torch.float32, "cpu")
+    )
     return model, make(model.parameters(), lr=1e-3), torch.utils.data.DataLoader(pairs, batch_size=micro)
 
 
@@ -247,7 +251,10 @@ def teller(base, channel, trainer, settings, phase):
             insist(engine, args.world_size, channel.world_size)
             phase.close()
             tiny.describe(
-                channel, zero.dtype_of(engine), stage=engine.zero_optimization_stage(), offload=zero.offloading(settings)
+                channel,
+                zero.dtype_of(engine),
+                stage=engine.zero_optimization_stage(),
+                offload=zero.offloading(settings),
             )
             phase.enter_context(channel.phase("first step"))
 

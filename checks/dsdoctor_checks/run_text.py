@@ -62,8 +62,9 @@ def again(run: SmokeRun, prescriber: Prescriber) -> str:
 def about(run: SmokeRun) -> str:
     """The run in words: "the smoke run (zero2 on NVIDIA H200, 2 ranks)"."""
     ranks = f", {run.world_size} ranks" if run.world_size > 1 else ""
+    device = run.device or run.accelerator
     own = f", {run.config}" if run.config else ""
-    return f"the smoke run ({run.recipe} on {run.device or run.accelerator or 'an unknown device'}{ranks}{own})"
+    return f"the smoke run ({run.recipe}{f' on {device}' if device else ''}{ranks}{own})"
 
 
 def who(run: SmokeRun, rank: SmokeRank) -> str:
@@ -112,8 +113,12 @@ def newest_frame(rank: SmokeRank) -> str | None:
 
 
 def first_line(text: str, output: str | None) -> str:
-    """What a failure says in one line: its first, and of a build the first error of the compiler instead of its command."""
-    line = next(iter(text.splitlines()), "")
+    """What a failure says in one line: its first; of a build the first error of the compiler instead of its command, of a
+    value that pydantic refuses its key and why."""
+    lines = text.splitlines()
+    line = next(iter(lines), "")
+    if re.search(r"\d+ validation errors? for \w+$", line):
+        return ": ".join((line, *(more.strip() for more in lines[1:3])))[:300]
     build = re.match(r".*Error building extension '\w+'", line)
     if build is None:
         return line[:300]

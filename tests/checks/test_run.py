@@ -81,6 +81,8 @@ def test_runs_that_came_to_their_end_are_proof() -> None:
         ("binascii.Error", "Incorrect padding", "", "config-path-not-found"),
         ("AssertionError", "ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism", "", "zero-pipeline-incompatible"),
         ("ValueError", "Please correct the following DeepSpeed config values that mismatch TrainingArguments values:\n- ds bf16.enabled=True vs hf bf16|bf16_full_eval=False", "", "hf-ds-mismatch"),
+        ("AssertionError", "AdamWW is not a supported DeepSpeed Optimizer", "", "optimizer-unknown"),
+        ("AssertionError", "You are using an untested ZeRO Optimizer. Please add <\"zero_allow_untested_optimizer\": true> in the configuration file to use it.", "", "optimizer-untested"),
         ("ModuleNotFoundError", "No module named 'accelerate'", "", "package-missing"),
         ("ImportError", "Using the `Trainer` with `PyTorch` requires `accelerate>=1.1.0`: Please run `pip install transformers[torch]`", "", "package-missing"),
         ("torch.distributed.DistBackendError", "NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:317, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version 2.28.9\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 217 'peer access is not supported between these two devices'", "", "p2p-broken-consumer-gpu"),
@@ -172,6 +174,19 @@ def test_warnings_of_every_run_do_not_push_out_the_last_words() -> None:
     built = "DeepSpeed deepspeed.ops.comm.deepspeed_shm_comm_op built successfully\n"
     finding = told(failed("WeirdError", "new", f"the last word\n{built}{noise * 20}"))
     assert finding.evidence[0].text == "the last word"
+
+
+def test_a_value_that_is_refused_is_told_with_its_key() -> None:
+    error = "1 validation error for DeepSpeedZeroConfig\nnosuch\n  Extra inputs are not permitted [type=extra_forbidden, input_value=1, input_type=int]\n    For further information visit https://errors.pydantic.dev/2.14/v/extra_forbidden"
+    run = h.fallen_run("config", config="my/ds.json", device=None, accelerator=None,
+                       rank={"error_type": "ValidationError", "error": error})  # fmt: skip
+    finding = told(h.smoke(run))
+    assert finding.message.startswith(
+        "the smoke run (config, my/ds.json) failed in initialize: ValidationError: 1 validation error"
+    )
+    assert "nosuch: Extra inputs are not permitted" in finding.message
+    assert finding.remedy is not None
+    assert "nosuch" in finding.remedy.order
 
 
 def test_an_unseen_failure_keeps_its_own_words() -> None:

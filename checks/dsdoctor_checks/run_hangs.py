@@ -21,6 +21,9 @@ _COLLECTIVE = re.compile(
     r"all_?reduce|all_?gather|reduce_scatter|all_to_all|broadcast|barrier|\breduce|gather|scatter|send|recv|wait|monitored"
 )
 _COMM_FILES = re.compile(r"torch/distributed/|deepspeed/comm/|deepspeed/runtime/pipe/p2p")
+_GPU_FILES = re.compile(
+    r"torch/cuda/|cuda_accelerator\.py"
+)  # NCCL's work is queued: a rank waits for it where it waits for the GPU
 _P2P = re.compile(r"via P2P|P2P/(?:IPC|CUMEM|direct)")
 _QUIET_S = 10.0
 _REACHED = ("rendezvous", "init_distributed")
@@ -174,11 +177,12 @@ def _mute(run: SmokeRun) -> list[SmokeRank]:
 
 
 def collective(rank: SmokeRank) -> str | None:
-    """The collective call in which a rank's stack stands: its outermost frame in torch.distributed or deepspeed.comm."""
-    inside = [
-        function for file, _, function in frames(own_stack(rank.stack)) if _COMM_FILES.search(file.replace("\\", "/"))
-    ]
-    return next((name for name in reversed(inside) if _COLLECTIVE.search(name) and "wrapper" not in name), None)
+    """The call in which a rank waits for others: its outermost frame in torch.distributed or deepspeed.comm, or for its GPU."""
+    stack = [(file.replace("\\", "/"), function) for file, _, function in frames(own_stack(rank.stack))]
+    inside = [function for file, function in stack if _COMM_FILES.search(file)]
+    for_gpu = [function for file, function in stack[:2] if _GPU_FILES.search(file) and function == "synchronize"]
+    told = (name for name in reversed(inside) if _COLLECTIVE.search(name) and "wrapper" not in name)
+    return next(told, None) or next(iter(for_gpu), None)
 
 
 def _where_others_wait(run: SmokeRun, suspects: list[SmokeRank]) -> str:

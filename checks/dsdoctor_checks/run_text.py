@@ -10,6 +10,7 @@ from dsdoctor_checks.tables import table
 TABLE = "run_errors"
 _COMPILER = r"(?im)^.*(?:\berror\b *[A-Z]*\d*: |undefined reference to|cannot find -l|: (?:command )?not found).*$"
 _FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
+_WARNING = re.compile(r"(?m)^.*\[WARN(?:ING)?\].*$")
 _FALLEN = ("failed", "signal", "exited")
 FallenRun = tuple[SmokeRun, SmokeRank]
 
@@ -34,10 +35,11 @@ def roots(text: str | None) -> str:
     return "\n".join(line for line in (text or "").splitlines() if not any(re.search(echo, line) for echo in echoes))
 
 
-def known_failure(run: SmokeRun, *texts: str | None) -> tuple[Row, re.Match[str]] | None:
-    """The first row of the table that one of the texts matches, echoes of other ranks left out.
+def known_failure(run: SmokeRun, own: str | None, *around: str | None) -> tuple[Row, re.Match[str]] | None:
+    """The row of the table that tells why: one that the rank's own error matches, else what was printed around it.
 
-    ``{swap}`` in a pattern stands for the folder of the NVMe offload; without one the row does not count.
+    Echoes of other ranks and warnings count for nothing; a row that tells only what failed counts last. ``{swap}`` in a pattern
+    stands for the folder of the NVMe offload; without one the row does not count.
     """
     swap = re.escape(run.swap.path) if run.swap else None
     rows = [
@@ -45,7 +47,9 @@ def known_failure(run: SmokeRun, *texts: str | None) -> tuple[Row, re.Match[str]
         for row in table(TABLE)["error"]
         if swap or "{swap}" not in row["pattern"]
     ]
-    return first_match(rows, *map(roots, texts))
+    precise = [row for row in rows if not row.get("vague")]
+    texts = [_WARNING.sub("", roots(text)) for text in around]
+    return first_match(precise, roots(own)) or first_match(precise, *texts) or first_match(rows, roots(own), *texts)
 
 
 def again(run: SmokeRun, prescriber: Prescriber) -> str:

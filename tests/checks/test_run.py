@@ -54,6 +54,7 @@ def test_runs_that_came_to_their_end_are_proof() -> None:
         ("RuntimeError", "Distributed package doesn't have NCCL built in", "", "cpu-only-torch"),
         ("torch.OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 MiB.", "", "gpu-busy"),
         ("ImportError", "libaio.so.1: cannot open shared object file: No such file or directory", "", "runtime-lib-not-found"),
+        ("RuntimeError", "CUDA error: out of memory", "", "gpu-busy"),
         ("RuntimeError", "CUDA error: out of memory", "misc/alloc.h:120 NCCL WARN Failed to CUDA host alloc 33554432 bytes", "pinned-memory-ram"),
         ("PermissionError", "[Errno 13] Permission denied: '/data/zero_stage_3'", "", "nvme-path-permission"),
         ("AssertionError", "", "deepspeed_aio:   open for write  failed on /mnt/n/zero_stage_3/float32params/rank0/0_param.tensor.swp error = 13", "nvme-path-permission"),
@@ -85,6 +86,7 @@ def test_runs_that_came_to_their_end_are_proof() -> None:
         ("AssertionError", "You are using an untested ZeRO Optimizer. Please add <\"zero_allow_untested_optimizer\": true> in the configuration file to use it.", "", "optimizer-untested"),
         ("ModuleNotFoundError", "No module named 'accelerate'", "", "package-missing"),
         ("ImportError", "Using the `Trainer` with `PyTorch` requires `accelerate>=1.1.0`: Please run `pip install transformers[torch]`", "", "package-missing"),
+        ("torch.distributed.DistBackendError", "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=60000) ran for 60008 milliseconds before timing out.", "", "nccl-watchdog-timeout"),
         ("torch.distributed.DistBackendError", "NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:317, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version 2.28.9\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 217 'peer access is not supported between these two devices'", "", "p2p-broken-consumer-gpu"),
         ("torch.distributed.DistBackendError", "NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:317, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version 2.28.9\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 1 'invalid argument'", "", "nccl-cuda-error"),
         ("torch.distributed.DistBackendError", "NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:317, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.28.9\nncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.\nLast error:\nError while creating shared memory segment /dev/shm/nccl-gXnCTm (size 9637888), error: No space left on device (28)", "", "shm-too-small"),
@@ -187,6 +189,29 @@ def test_a_value_that_is_refused_is_told_with_its_key() -> None:
     assert "nosuch: Extra inputs are not permitted" in finding.message
     assert finding.remedy is not None
     assert "nosuch" in finding.remedy.order
+
+
+AT_IMPORT = """ [WARNING]  async_io requires the dev libaio .so object and headers but these were not found.
+ [WARNING]  async_io: please install the libaio-dev package with apt
+ [WARNING]  If libaio is already installed (perhaps from source), try setting the CFLAGS and LDFLAGS environment variables to where it can be found.
+ [WARNING]  Please specify the CUTLASS repo directory as environment variable $CUTLASS_PATH
+[2026-11-30 12:00:00,000] [WARNING] [real_accelerator.py:209:get_accelerator] Setting accelerator to CPU.
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [("The server socket has failed to listen, EADDRINUSE", "port-in-use"), ("nobody saw this before", "smoke-fails")],
+)
+def test_what_older_releases_warn_of_at_import_is_no_cause(error: str, cause: str) -> None:
+    assert told(failed("RuntimeError", error, AT_IMPORT)).cause == cause
+
+
+def test_the_error_of_the_rank_counts_before_what_else_was_printed() -> None:
+    finding = told(
+        failed("AssertionError", "More elements 9 than buffer size 4", "ninja is required to load C++ extensions")
+    )
+    assert finding.cause == "config-value-range"
 
 
 def test_an_unseen_failure_keeps_its_own_words() -> None:

@@ -35,6 +35,11 @@ def roots(text: str | None) -> str:
     return "\n".join(line for line in (text or "").splitlines() if not any(re.search(echo, line) for echo in echoes))
 
 
+def failures() -> tuple[Row, ...]:
+    """All rows of the table that a run may match, in their order."""
+    return (*table(TABLE)["run"], *table(TABLE)["error"])
+
+
 def known_failure(run: SmokeRun, own: str | None, *around: str | None) -> tuple[Row, re.Match[str]] | None:
     """The row of the table that tells why: one that the rank's own error matches, else what was printed around it.
 
@@ -44,7 +49,7 @@ def known_failure(run: SmokeRun, own: str | None, *around: str | None) -> tuple[
     swap = re.escape(run.swap.path) if run.swap else None
     rows = [
         {**row, "pattern": row["pattern"].replace("{swap}", swap or "")}
-        for row in table(TABLE)["error"]
+        for row in failures()
         if swap or "{swap}" not in row["pattern"]
     ]
     precise = [row for row in rows if not row.get("vague")]

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 from dsdoctor_checks import run as family
-from dsdoctor_checks.tables import table
+from dsdoctor_checks.run_text import failures
 
 from dsdoctor import healthy as h
 from dsdoctor.facts import Smoke, SmokeSwap
@@ -311,7 +311,7 @@ def test_a_run_that_left_nothing_to_go_by_still_says_how_it_ended() -> None:
     assert "ended in its start" in finding.message
 
 
-@pytest.mark.parametrize("row", table("run_errors")["error"], ids=lambda row: row["cause"])
+@pytest.mark.parametrize("row", failures(), ids=lambda row: row["cause"])
 def test_every_row_of_the_table_can_be_read(row: dict[str, Any]) -> None:
     assert row["how"] in ("run", "read", "report")
     groups = re.compile(row["pattern"].replace("{swap}", "/x")).groups

@@ -134,6 +134,8 @@ def swap_files_appear(smoke: Smoke, prescriber: Prescriber) -> Iterator[Finding]
 def nothing_is_left(smoke: Smoke, prescriber: Prescriber) -> Iterator[Finding]:
     """Swap files and temporary folders are removed after a run, however it ended; what could not be removed fills the disk or
     /dev/shm."""
+    if not smoke.runs:
+        not_applicable("no recipe was run")
     for run in smoke.runs:
         left = run.aftermath.left_behind if run.aftermath else ()
         if left:

@@ -54,8 +54,8 @@ def ranks_differ(run: SmokeRun) -> str | None:
     known = [(rank.loss, rank.rank) for rank in run.ranks if rank.loss is not None]
     if len(known) < 2:
         return None
-    odd = next((pair for pair in known if not math.isfinite(pair[0])), max(known))
-    (low, first), (high, second) = min(pair for pair in known if pair != odd), odd
+    ordered = sorted(known, key=lambda pair: (not math.isfinite(pair[0]), pair))
+    (low, first), (high, second) = ordered[0], ordered[-1]
     if math.isfinite(high) and difference(low, high) <= _RANKS.get(run.dtype or "", _RANKS_HALF):
         return None
     return f"rank {first} has a loss of {low:.6g} on a common batch, and rank {second} {high:.6g}"

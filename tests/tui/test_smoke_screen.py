@@ -1,8 +1,11 @@
 """Smoke runs on the screen: which ran, how each went, and all about the selected one."""
 
+import threading
+
 import msgspec
 import pytest
 
+from dsdoctor.events import Event
 from dsdoctor.facts import SmokeProof, SmokeRun, Unavailable
 from dsdoctor.model import Report
 from tests.render import smoke_runs
@@ -103,6 +106,27 @@ async def test_examining_anew_keeps_the_selected_recipe() -> None:
         screen = app.screen
         screen.show(coming[1])  # type: ignore[attr-defined]
         await reads(pilot, "FAILED    zero1", "zero1 (ZeRO-1")
+
+
+@every_size
+async def test_a_recheck_that_trains_tells_how_far_it_is(size: tuple[int, int]) -> None:
+    go_on = threading.Event()
+
+    def recheck(before: Report, code: str) -> Report:
+        app._watch(Event(kind="smoke-started", name="zero2", detail="1 of 1"))
+        app._watch(Event(kind="smoke-phase", name="steps"))
+        app._watch(Event(kind="smoke-step", name="zero2", values={"number": 4, "steps": 10, "loss": 0.9, "ms": 9.0}))
+        go_on.wait(30)
+        app._watch(Event(kind="smoke-ended", name="zero2", outcome="ok"))
+        return before
+
+    app = doctor(reports.sick(), recheck=recheck)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await reads(pilot, "PROBLEMS", "CUDA012")
+        await pilot.press("r")
+        await reads(pilot, "smoke run of zero2 (1 of 1): steps, 4 of 10")
+        go_on.set()
+        await reads(pilot, "CUDA012 is still ERROR")
 
 
 async def test_the_text_follows_the_width_of_the_terminal() -> None:

@@ -70,7 +70,7 @@ def parts(run: SmokeRun, depth: int) -> Iterator[Part]:
     yield from _told(load(run, depth), "load")
     yield from _told(swap(run), "disk")
     yield from _collectives(run)
-    if not sound(run) or depth > 1:
+    if not sound(run):
         yield from _told(evidence(run), "evidence")
     if depth > 1:
         yield from _ranks(run)

@@ -1,12 +1,13 @@
 """Smoke runs on the screen: which ran, how each went, and all about the selected one."""
 
 import threading
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from dsdoctor.events import Event
-from dsdoctor.facts import SmokeProof, SmokeRun, Unavailable
+from dsdoctor.facts import Smoke, SmokeProof, SmokeRun, Unavailable
 from dsdoctor.model import Report
 from tests.render import smoke_runs
 from tests.tui import reports
@@ -14,6 +15,7 @@ from tests.tui.screen import SIZES, doctor, lines, reads, text
 
 every_size = pytest.mark.parametrize("size", SIZES, ids=["80x24", "120x40", "60x20"])
 WIDE = (120, 40)
+RECORDED = Path(__file__).parents[2] / "fixtures/smoke/cpu-2-ranks"
 
 
 def trained(*runs: SmokeRun) -> Report:
@@ -65,6 +67,21 @@ async def test_the_selected_run_is_told_in_full(size: tuple[int, int]) -> None:
         assert "\u2588" in seen
         await pilot.press("escape", "down", "enter")
         await reads(pilot, "rank 1 fell first: SIGKILL", "torn down")
+
+
+@every_size
+async def test_a_recorded_run_is_shown_as_it_was(size: tuple[int, int]) -> None:
+    recorded = msgspec.json.decode((RECORDED / "runs.json").read_bytes(), type=Smoke)
+    app = doctor(trained(*recorded.runs))
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await reads(pilot, "HEALTHY")
+        await pilot.press("6", "down", "enter")
+        await reads(pilot, "zero3 (ZeRO-3", "2 ranks on cpu, fp32", "1.09 -> 0.722", "132 ms", "55 ms (36-107)")
+        for _ in range(3):
+            await pilot.press("pagedown")
+            await pilot.wait_for_scheduled_animations()
+        await pilot.press("end")
+        await reads(pilot, "16544 of 33088")
 
 
 @every_size

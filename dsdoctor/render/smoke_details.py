@@ -70,7 +70,7 @@ def parts(run: SmokeRun, depth: int) -> Iterator[Part]:
     if depth > 0:
         yield from _curves(run)
         yield from _told(numbers(run), "steps")
-        yield from _told(memory(run), "memory")
+    yield from _told(memory(run, depth), "memory")
     yield from _told(load(run, depth), "load")
     yield from _told(swap(run), "disk")
     yield from _collectives(run)

@@ -65,7 +65,10 @@ def test_a_run_without_a_gpu_has_no_column_for_its_memory() -> None:
 
 
 def test_a_run_that_went_well_in_company_is_told_briefly_and_alone_in_full() -> None:
-    assert "import torch 2.1 s, import deepspeed 3.4 s" in section(shown(), "zero2")
+    brief = section(shown(), "zero2")
+    assert "import torch 2.1 s, import deepspeed 3.4 s" in brief
+    assert "memory: host memory peaked at 1.5 GiB" in brief
+    assert "allocator" not in brief
     alone = shown(smoke_runs.zero2())
     assert re.search(r"import torch      \u2588{5,}\u2591+  2\.1 s", alone)
     for part in (

@@ -66,8 +66,11 @@ def train(channel, order, engine, dtype):
     inputs, targets = tiny.batch(torch, order["seed"], MICRO_BATCH * ranks, (WIDTH, WIDTH), kind, engine.device)
     mine, wanted = tiny.share(inputs, channel.rank, ranks), tiny.share(targets, channel.rank, ranks)
 
+    counts = []
+
     def step():
-        outputs, uneven, _ = engine(mine)
+        outputs, uneven, tokens = engine(mine)
+        counts.append(tokens)
         loss = torch.nn.functional.mse_loss(outputs.float(), wanted.float())
         engine.backward(loss + LOSS_SHARE * uneven)
         engine.step()
@@ -76,21 +79,23 @@ def train(channel, order, engine, dtype):
     tiny.take_steps(channel, order["steps"], step)
     engine.eval()
     with torch.no_grad():
-        outputs, _, tokens = engine(inputs[:MICRO_BATCH])
+        outputs, _, _ = engine(inputs[:MICRO_BATCH])
     engine.train()
     common = torch.nn.functional.mse_loss(outputs.float(), targets[:MICRO_BATCH].float())
     channel.rank_facts(loss=float(common))
-    tell_tokens(channel, tokens, MICRO_BATCH)
+    if channel.rank == 0 and ranks > 1:
+        tell_travel(channel, [int(count) for count in counts[0]])
 
 
-def tell_tokens(channel, tokens, count):
-    """The gate sent every token somewhere, and some of them to another rank."""
-    if channel.rank == 0:
-        sent = [int(number) for number in tokens]
-        used = sum(1 for number in sent if number)
-        words = (count, used, len(sent), " ".join(str(number) for number in sent))
-        detail = "%d tokens went to %d of %d experts: %s" % words
-        channel.proof("tokens-travel", sum(sent) == count and used > 1, detail)
+def tell_travel(channel, sent):
+    """Of the tokens of rank 0, how many each expert got in the first step: all are there, some went to other ranks."""
+    away = sum(sent[EXPERTS_EACH:])
+    words = (away, MICRO_BATCH, " ".join(str(count) for count in sent))
+    channel.proof(
+        "tokens-travel",
+        sum(sent) == MICRO_BATCH and away > 0,
+        "%d of rank 0's %d tokens went to other ranks; by expert: %s" % words,
+    )
 
 
 def tell_holdings(channel, engine):

@@ -42,7 +42,7 @@ def test_experts() -> None:
     run = train("moe", 2)
     assert run.parallel == "4 experts over 2 ranks"
     assert run.losses[-1] < run.losses[0]
-    assert proven(run) == {"tokens-travel": True, "experts-apart": True}
+    assert proven(run) == {"experts-agree": True, "tokens-travel": True, "experts-apart": True}
     for rank in run.ranks:
         assert rank.parameter_elements
         assert rank.held_parameter_elements
@@ -51,6 +51,11 @@ def test_experts() -> None:
     assert first is not None
     assert second is not None
     assert abs(first - second) < 1e-5
+
+
+def test_experts_that_get_other_tokens_are_not_the_model(tmp_path: Path) -> None:
+    run = train("moe", 2, steps=1, shadow=damage(tmp_path, "all_to_all_single", "tensor.mul_(2)"))
+    assert not proven(run)["experts-agree"]
 
 
 def test_collectives_and_the_one_that_lies_on_a_rank_that_is_not_the_first(tmp_path: Path) -> None:

@@ -39,15 +39,16 @@ def proven(run: SmokeRun) -> dict[str, bool]:
 
 
 def damage(folder: Path, collective: str, change: str) -> Path:
-    """A sitecustomize that lets rank 1 do ``change`` to the tensor of each call of a torch.distributed function."""
+    """A sitecustomize that lets rank 1 do ``change`` to the first tensor of each call of a torch.distributed function."""
     (folder / "sitecustomize.py").write_text(
         "import os\n"
         "if os.environ.get('RANK') == '1':\n"
         "    import torch\n"
         "    import torch.distributed as d\n"
         f"    sound = d.{collective}\n"
-        "    def damaged(tensor, *args, **kwargs):\n"
-        "        done = sound(tensor, *args, **kwargs)\n"
+        "    def damaged(*args, **kwargs):\n"
+        "        tensor = [*args, *kwargs.values()][0]\n"
+        "        done = sound(*args, **kwargs)\n"
         f"        {change}\n"
         "        return done\n"
         f"    d.{collective} = damaged\n"

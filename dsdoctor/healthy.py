@@ -44,6 +44,7 @@ from dsdoctor.facts import (
     Purpose,
     Python,
     Smoke,
+    SmokeAftermath,
     SmokePhase,
     SmokeRank,
     SmokeRun,
@@ -540,6 +541,18 @@ def fallen_run(recipe: str = "zero2", *, fell: int = 0, **changes: Any) -> Smoke
     phases = (SmokePhase(name="import torch", seconds=2.6), SmokePhase(name="initialize", seconds=None))
     fallen = {"losses": (), "fell_first": fell, "ranks": tuple(ranks), "phases": phases, **changes}
     return smoke_run(recipe, outcome=outcome, **fallen)
+
+
+def aftermath(**changes: Any) -> SmokeAftermath:
+    """Of a run for which there was room enough of everything."""
+    fact = SmokeAftermath(
+        oom_kills=0,
+        memory_limit_bytes=128 * GIB,
+        least_available_bytes=110 * GIB,
+        shm_total_bytes=64 * GIB,
+        shm_least_free_bytes=62 * GIB,
+    )
+    return _bent(fact, changes)
 
 
 def smoke(*runs: SmokeRun, **changes: Any) -> Smoke:

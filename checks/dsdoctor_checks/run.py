@@ -35,12 +35,13 @@ def runs_end(smoke: Smoke, prescriber: Prescriber) -> Iterator[Finding]:
         not_applicable("; ".join(f"{run.recipe}: {run.because}" for run in smoke.runs) or "no recipe was run")
     for run in tried:
         if run.outcome != "ok":
-            yield _fallen(run, speaker(run), prescriber)
+            yield _fallen(run, prescriber)
 
 
-def _fallen(run: SmokeRun, rank: SmokeRank, prescriber: Prescriber) -> Finding:
+def _fallen(run: SmokeRun, prescriber: Prescriber) -> Finding:
+    rank = speaker(run)
     if run.outcome in ("hung", "timed-out") and rank.ending not in ("failed", "signal"):
-        return run_hangs.stood_still(run, rank, prescriber)
+        return run_hangs.stood_still(run, prescriber)
     if rank.ending == "signal":
         return run_signals.by_signal(run, rank, prescriber)
     return _failed(run, rank, prescriber)
@@ -51,7 +52,7 @@ def _failed(run: SmokeRun, rank: SmokeRank, prescriber: Prescriber) -> Finding:
     text = said(rank)
     found = known_failure(run, text, run.output_tail, words)
     code = "" if rank.exit_code is None else f" with exit code {rank.exit_code}"
-    how = "failed" if rank.ending == "failed" else f"ended{code}"
+    how = {"failed": "failed", "not-started": "never started"}.get(rank.ending, f"ended{code}")
     line = first_line(text, run.output_tail)
     message = f"{how} in {place(rank)}" + (f": {line}" if line else "")
     if found is not None:

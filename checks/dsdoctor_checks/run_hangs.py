@@ -4,9 +4,16 @@ import re
 
 from dsdoctor.api import Evidence, Finding, Prescriber, Remedy, SmokeRank, SmokeRun
 from dsdoctor_checks.rows import first_match, remedy_of
-from dsdoctor_checks.run_text import again, fallen, frames, known_failure, newest_frame, own_stack, place
+from dsdoctor_checks.run_text import again, fallen, frames, known_failure, newest_frame, own_stack, place, speaker
 
-CAUSES = ("jit-lock-hang", "import-hangs", "nccl-watchdog-timeout", "p2p-broken-consumer-gpu", "smoke-hangs")
+CAUSES = (
+    "smoke-out-of-time",
+    "jit-lock-hang",
+    "import-hangs",
+    "nccl-watchdog-timeout",
+    "p2p-broken-consumer-gpu",
+    "smoke-hangs",
+)
 _BUILDING = (
     "(?i)building extension module|Using .*torch_extensions.*as PyTorch extensions root|Loading extension module"
 )
@@ -15,24 +22,22 @@ _COLLECTIVE = re.compile(
 )
 _COMM_FILES = re.compile(r"torch/distributed/|deepspeed/comm/|deepspeed/runtime/pipe/p2p")
 _P2P = re.compile(r"via P2P|P2P/(?:IPC|CUMEM|direct)")
+_QUIET_S = 10.0
 _REACHED = ("rendezvous", "init_distributed")
 
 
-def stood_still(run: SmokeRun, rank: SmokeRank, prescriber: Prescriber) -> Finding:
+def stood_still(run: SmokeRun, prescriber: Prescriber) -> Finding:
     """Builds and imports by their phase, then words that a table knows, then the rank that the others wait for."""
-    step = place(rank)
+    rank = _stillest(run)
     builder = next((r for r in run.ranks if place(r).startswith(("compile ", "load "))), None)
+    if run.outcome == "timed-out" and (builder or _at_work(run)):
+        return _slow(run, builder or rank, prescriber)
     if builder or first_match([{"pattern": _BUILDING}], run.output_tail if not run.steps else None):
         return _building(run, builder or rank, prescriber)
-    if step.startswith("import "):
+    if place(rank).startswith("import "):
         order = "Find out what the import waits for: a network folder, a driver, a lock"
-        return fallen(
-            run,
-            rank,
-            _how(run, rank),
-            "import-hangs",
-            Remedy(order=order, safety="manual", verify=again(run, prescriber)),
-        )
+        remedy = Remedy(order=order, safety="manual", verify=again(run, prescriber))
+        return fallen(run, rank, _how(run, rank), "import-hangs", remedy)
     after = run.aftermath
     found = known_failure(run, rank.error, run.output_tail, after.nccl_words if after else None)
     if found is not None:
@@ -43,19 +48,43 @@ def stood_still(run: SmokeRun, rank: SmokeRank, prescriber: Prescriber) -> Findi
     return _waiting(run, rank, prescriber)
 
 
+def _stillest(run: SmokeRun) -> SmokeRank:
+    """The rank that has been silent for longest: the others stopped when they came to wait for it."""
+    told = [rank for rank in run.ranks if rank.silent_s is not None]
+    return max(told, key=lambda rank: rank.silent_s or 0.0) if told else speaker(run)
+
+
+def _at_work(run: SmokeRun) -> bool:
+    """No rank had been silent when the time was over: it was slow, or had too much to do."""
+    return bool(run.ranks) and all(r.silent_s is not None and r.silent_s < _QUIET_S for r in run.ranks)
+
+
 def _how(run: SmokeRun, rank: SmokeRank) -> str:
     """How it stood still: silence of its rank, or the end of the run's time."""
+    who = f"rank {rank.rank}" if run.world_size > 1 else "it"
     if run.outcome == "hung" and rank.silent_s is not None:
-        return f"did not end; it said nothing for {rank.silent_s:.0f} s in: {place(rank)}"
+        return f"did not end; {who} said nothing for {rank.silent_s:.0f} s in: {place(rank)}"
     after = f" after {run.limit_s or run.seconds:.0f} s" if run.limit_s or run.seconds else ""
-    return f"did not end{after}; it stopped in: {place(rank)}"
+    return f"did not end{after}; {who} stopped in: {place(rank)}"
+
+
+def _slow(run: SmokeRun, rank: SmokeRank, prescriber: Prescriber) -> Finding:
+    within = f" within {run.limit_s or run.seconds:.0f} s" if run.limit_s or run.seconds else " in its time"
+    steps = f" ({len(run.steps)} steps taken)" if run.steps else ""
+    remedy = Remedy(
+        order="Give it more time (--timeout), or fewer steps; a build goes on where it stopped",
+        safety="manual",
+        verify=again(run, prescriber),
+        note="a first build of an op takes about a minute on two idle cores; a busy or slow machine needs longer",
+    )
+    what = f"did not end{within}, and was still at work in: {place(rank)}{steps}"
+    return fallen(run, rank, what, "smoke-out-of-time", remedy)
 
 
 def _building(run: SmokeRun, rank: SmokeRank, prescriber: Prescriber) -> Finding:
-    order = "Run once more: a build goes on where it stopped. If it stands still again, look for a compiler that hangs and a `lock` file in the extension cache"
-    note = "a first build takes about a minute on two idle cores; a busy or slow machine needs longer"
-    what = _how(run, rank).replace("; it stopped in: ", "; it was building an op in: ")
-    remedy = Remedy(order=order, safety="careful", verify=again(run, prescriber), note=note)
+    order = "Remove the `lock` file that a killed build left in the extension cache, and run once more; if it stands still again, look for a compiler that hangs"
+    what = f"{_how(run, rank)}, with an op to build or to load"
+    remedy = Remedy(order=order, safety="careful", verify=again(run, prescriber))
     return fallen(run, rank, what, "jit-lock-hang", remedy)
 
 

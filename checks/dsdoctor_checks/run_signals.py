@@ -10,6 +10,7 @@ from dsdoctor_checks.tables import table
 
 GIB = 1 << 30
 _OOM = re.compile(r"(?im)^.*(?:out of memory|oom-kill|oom_reaper|Killed process).*$")
+_IN_LIBRARY = re.compile(r"(?:segfault|general protection|traps:|trap ).* in ([^\s\[]+)\[")
 _LAST_WORDS = re.compile(
     r"(?m)^.*(?:terminate called|what\(\):|Assertion [`'].*failed|Fatal Python error|\*\*\* .* terminated|"
     r"(?:free|malloc|realloc|munmap_chunk|corrupted)\w*(?:\(\))?: |double free|NCCL WARN).*$"
@@ -101,7 +102,10 @@ def _bus(run: SmokeRun, rank: SmokeRank) -> Reading:
 
 def _native(run: SmokeRun, rank: SmokeRank) -> Reading:
     frame = newest_frame(rank)
-    return rank.signal or "SIGSEGV", f"the newest Python frame is {frame}" if frame else "no Python frame was recorded"
+    said = [f"the newest Python frame is {frame}" if frame else "no Python frame was recorded"]
+    library = _IN_LIBRARY.search((run.aftermath and run.aftermath.kernel_log) or "")
+    said += [f"the kernel's log places it in {library.group(1)}"] if library else []
+    return rank.signal or "SIGSEGV", "; ".join(said)
 
 
 def _aborted(run: SmokeRun, rank: SmokeRank) -> Reading:

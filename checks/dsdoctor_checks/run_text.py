@@ -15,11 +15,12 @@ FallenRun = tuple[SmokeRun, SmokeRank]
 
 
 def speaker(run: SmokeRun) -> SmokeRank:
-    """The rank to listen to: the one that fell first, unless all that it says is an echo and another rank says more."""
-    first = run.culprit or SmokeRank(rank=run.fell_first or 0, ending="exited")
+    """The rank to listen to: the one that fell first, unless all that it says is an echo of another that ended by itself."""
+    fallen = [rank for rank in run.ranks if rank.ending in _FALLEN]
+    first = run.culprit or next(iter((*fallen, *run.ranks)), SmokeRank(rank=0, ending="exited"))
     if not said(first) or roots(said(first)):
         return first
-    return next((r for r in run.ranks if r.ending in _FALLEN and roots(said(r))), first)
+    return next((rank for rank in fallen if roots(said(rank)) or not said(rank)), first)
 
 
 def said(rank: SmokeRank) -> str:
@@ -51,9 +52,10 @@ def again(run: SmokeRun, prescriber: Prescriber) -> str:
     """The command that runs the same once more."""
     words = [run.recipe]
     words += ["--cpu"] if run.accelerator == "cpu" else []
-    words += ["--gpus", str(run.world_size)] if run.accelerator == "cuda" and run.world_size > 1 else []
+    words += ["--ranks", str(run.world_size)] if run.world_size > 1 else []
     words += ["--config", prescriber.quote(run.config)] if run.config else []
     words += ["--nvme", prescriber.quote(run.swap.path)] if run.swap else []
+    words += ["--launcher", run.launcher] if run.launcher != "none" else []
     return prescriber.shell(f"dsdoctor smoke {' '.join(words)}")
 
 
@@ -66,7 +68,7 @@ def about(run: SmokeRun) -> str:
 
 def who(run: SmokeRun, rank: SmokeRank) -> str:
     """Which rank, where there are several."""
-    if run.world_size < 2:
+    if run.world_size < 2 or rank not in run.ranks or run.fell_first is None:
         return ""
     return f": rank {rank.rank} fell first, it" if rank.rank == run.fell_first else f": rank {rank.rank}"
 

@@ -136,6 +136,7 @@ class SmokeRun(Fact, frozen=True, kw_only=True):
     because: str | None = None  # for not-applicable and not-started
     launcher: str = "none"  # "none": dsdoctor started the ranks
     config: str | None = None  # the user's ds_config, when it was used
+    notes: tuple[str, ...] = ()  # what of it was changed for this run
     accelerator: str | None = None  # "cuda", "cpu"
     device: str | None = None  # "NVIDIA H200", "cpu"
     world_size: int = 1

@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -31,20 +32,29 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     rank: int | None = None
 
 
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a run works: ``folder`` is private to it, ``swap`` is for swap files, ``cache`` for compiled ops."""
+
+    folder: str
+    port: int
+    swap: str | None = None
+    cache: str | None = None
+
+
 def launches(
-    system: System, python: Python, job: Job, *, folder: str, swap: str | None, cache: str | None, port: int
+    system: System, python: Python, job: Job, places: Places, config: Mapping[str, Any] | None = None
 ) -> list[Launch]:
-    """The processes of a job. ``folder`` is private to the run, ``swap`` its swap folder, ``cache`` that of compiled ops."""
-    env = environment(system, job, folder=folder, cache=cache)
-    script = (str(WORKER), order_text(job, folder=folder, swap=swap))
+    """The processes of a job. ``config`` is the DeepSpeed configuration to be used instead of the recipe's own."""
+    env = environment(system, job, places)
+    script = (str(WORKER), order_text(job, places, config))
     module = {
         "deepspeed": ("deepspeed.launcher.runner", "--hostfile", os.devnull, "--num_gpus", str(job.ranks)),
         "torchrun": ("torch.distributed.run", "--nproc_per_node", str(job.ranks), "--master_addr", "127.0.0.1"),
     }.get(job.launcher)
     if module is not None:
-        return [Launch(argv=(python.executable, "-m", *module, "--master_port", str(port), *script), env=env)]
+        return [Launch(argv=(python.executable, "-m", *module, "--master_port", str(places.port), *script), env=env)]
     world = {"WORLD_SIZE": str(job.ranks), "LOCAL_WORLD_SIZE": str(job.ranks), "LOCAL_SIZE": str(job.ranks)}
-    meet = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    meet = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(places.port)}
     return [
         Launch(
             argv=(python.executable, *script),
@@ -55,28 +65,28 @@ def launches(
     ]
 
 
-def order_text(job: Job, *, folder: str, swap: str | None) -> str:
+def order_text(job: Job, places: Places, config: Mapping[str, Any] | None) -> str:
     """What the worker is told, as its one argument."""
     return json.dumps(
         {
             "recipe": job.recipe.name, "module": job.recipe.module, "stage": job.recipe.stage, "steps": job.steps,
-            "dtype": job.dtype, "seed": SEED, "folder": folder, "nvme": swap, "config": job.config, "cpu": not job.use_gpu,
+            "dtype": job.dtype, "seed": SEED, "folder": places.folder, "nvme": places.swap, "config": config, "cpu": not job.use_gpu,
         }
     )  # fmt: skip
 
 
-def environment(system: System, job: Job, *, folder: str, cache: str | None) -> dict[str, str]:
+def environment(system: System, job: Job, places: Places) -> dict[str, str]:
     """The user's variables without those of another launcher, and those that a run of ours needs."""
     env = {name: value for name, value in system.env.items() if name not in _FOREIGN}
     env["PYTHONUNBUFFERED"] = "1"
     env.setdefault("NCCL_DEBUG", "INFO")
-    env["NCCL_DEBUG_FILE"] = os.path.join(folder, "nccl", "%p")
+    env["NCCL_DEBUG_FILE"] = os.path.join(places.folder, "nccl", "%p")
     env.setdefault("OMP_NUM_THREADS", str(max(1, cores() // job.ranks)))
     if not job.use_gpu:
         env |= {"DS_ACCELERATOR": "cpu", "CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "true"}
     env.pop("TORCH_EXTENSIONS_DIR", None)
-    if cache is not None:
-        env["TORCH_EXTENSIONS_DIR"] = cache
+    if places.cache is not None:
+        env["TORCH_EXTENSIONS_DIR"] = places.cache
     return env
 
 

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from dsdoctor.facts import Gpus, SmokeRun, Snapshot, TorchLive
+from dsdoctor.facts import DsConfig, Gpus, SmokeRun, Snapshot, TorchLive
+from dsdoctor.smoke.own_config import swaps
 from dsdoctor.smoke.recipes import BY_NAME, DEFAULT, RECIPES, Recipe
 
 Launcher = Literal["none", "deepspeed", "torchrun"]
@@ -38,11 +39,17 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 8
     dtype: str | None = None
     nvme: str | None = None
-    config: Mapping[str, Any] | None = None
+    config: Mapping[str, Any] | None = None  # the user's, as it was written
     config_path: str | None = None
+    best_dtype: str = "fp32"  # of this device: what "auto" becomes
     launcher: Launcher = "none"
     limit_s: float = 600.0
     visible: tuple[int, ...] = ()
+
+    @property
+    def swaps(self) -> bool:
+        """True when it writes swap files into a folder of ``nvme``."""
+        return self.nvme is not None and (self.recipe.swaps or (self.config is not None and swaps(self.config)))
 
 
 class UnknownRecipe(ValueError):
@@ -63,10 +70,9 @@ def jobs(
     snapshot: Snapshot,
     *,
     blocked: Mapping[str, str],
-    config: Mapping[str, Any] | None = None,
-    config_path: str | None = None,
 ) -> list[Job | SmokeRun]:
     """What to run, in order. ``blocked`` says of capabilities why they are: only --all keeps to it. Raises UnknownRecipe."""
+    config = snapshot.ds_config
     use_gpu = not order.cpu and gpus_of(snapshot) > 0
     found: list[Job | SmokeRun] = []
     for recipe in _chosen(order, config is not None):
@@ -84,9 +90,10 @@ def jobs(
                 use_gpu=use_gpu,
                 steps=order.steps,
                 dtype=order.dtype,
-                nvme=order.nvme,
-                config=config if recipe.takes_config else None,
-                config_path=config_path if recipe.takes_config else None,
+                nvme=order.nvme or (_own_folder(config) if recipe.takes_config else None),
+                config=config.values if config is not None and recipe.takes_config else None,
+                config_path=config.path if config is not None and recipe.takes_config else None,
+                best_dtype=_best_dtype(snapshot) if use_gpu else "fp32",
                 launcher=order.launcher,
                 limit_s=order.limit_s,
                 visible=visible(snapshot, ranks) if use_gpu else (),
@@ -101,6 +108,19 @@ def gpus_of(snapshot: Snapshot) -> int:
     if isinstance(live, TorchLive) and live.cuda_available is not None:
         return (live.device_count or 0) if live.cuda_available else 0
     return len(snapshot.gpus.devices) if isinstance(snapshot.gpus, Gpus) else 0
+
+
+def _best_dtype(snapshot: Snapshot) -> str:
+    """bf16 where every GPU has it, else fp16."""
+    found = snapshot.torch_live.capabilities if snapshot.torch_live is not None else ()
+    return "bf16" if found and all(float(capability) >= 8 for capability in found) else "fp16"
+
+
+def _own_folder(config: DsConfig | None) -> str | None:
+    """Where the user's configuration would swap."""
+    sections = ("offload_optimizer", "offload_param")
+    named = [config.get(f"zero_optimization.{section}.nvme_path") for section in sections] if config else []
+    return next((path for path in named if isinstance(path, str) and path), None)
 
 
 def visible(snapshot: Snapshot, ranks: int) -> tuple[int, ...]:
@@ -147,4 +167,6 @@ def _hindrance(
         return "async_io exists on Linux only"
     if recipe.name == "config" and not with_config:
         return "it needs a ds_config: --config FILE"
+    if with_config and recipe.takes_config and snapshot.ds_config and snapshot.ds_config.problem:
+        return f"{snapshot.ds_config.path} cannot be read: {snapshot.ds_config.problem}"
     return None

@@ -18,12 +18,14 @@ from dsdoctor.smoke import aftermath, folder, launch, watchdog
 from dsdoctor.smoke.clearing import Clearing
 from dsdoctor.smoke.ends import Ends, Verdict, told
 from dsdoctor.smoke.order import Job
+from dsdoctor.smoke.own_config import Filled, filled
 from dsdoctor.smoke.sampler import Sampler
 from dsdoctor.smoke.story import Story
 
 LOOK_S = 0.05
 GRACE_S = 4.0  # for the others to tell their side when a rank has fallen
 STACK_S = 0.7  # for faulthandler to write
+MICRO_BATCH, HIDDEN_SIZE = 8, 64  # of the tiny model: patient/tiny.py
 _SHOWN = ("gpu_bytes", "torch_bytes", "gpu_percent", "rss_bytes", "cpu_percent")
 
 
@@ -45,13 +47,13 @@ class _Run:
 
     def __init__(self, system: System, python: Python, job: Job, private: folder.Folder, observe: Observer) -> None:
         self._system, self._job, self._folder, self._observe = system, job, private, observe
-        self._swap = os.path.join(job.nvme, os.path.basename(private.path)) if job.nvme and job.recipe.swaps else None
+        swap = os.path.join(job.nvme, os.path.basename(private.path)) if job.nvme and job.swaps else None
         self._cache = folder.cache_folder(system, python)
-        port = launch.free_port()
-        self._launches = launch.launches(
-            system, python, job, folder=private.path, swap=self._swap, cache=self._cache, port=port
-        )
-        self._clearing = Clearing(system, port, self._swap)
+        places = launch.Places(folder=private.path, port=launch.free_port(), swap=swap, cache=self._cache)
+        self._own = _own_config(job, swap)
+        config = self._own.config if self._own is not None else None
+        self._launches = launch.launches(system, python, job, places, config)
+        self._clearing = Clearing(system, places.port, swap)
         self._running: dict[int | None, Running] = {}
         self._began = time.monotonic()
         self._story = Story(job.ranks, self._began)
@@ -97,7 +99,8 @@ class _Run:
             self._system, before, sampler, self._folder, self._pids(), began=self._began, well=found.outcome == "ok",
             left_behind=left_behind,
         )  # fmt: skip
-        return msgspec.structs.replace(found, curves=sampler.curves(), load=sampler.load(), aftermath=rest)
+        notes = self._own.notes if self._own is not None else ()
+        return msgspec.structs.replace(found, notes=notes, curves=sampler.curves(), load=sampler.load(), aftermath=rest)
 
     def _start(self) -> str | None:
         """Start all processes; the reason when one cannot be."""
@@ -197,6 +200,16 @@ class _Run:
         if self._cache:
             folder.release_locks(self._system, self._cache, 0.0)  # what built is dead by now
         return self._clearing.clear()
+
+
+def _own_config(job: Job, swap: str | None) -> Filled | None:
+    """The user's configuration as it is used, or None: the recipe has its own."""
+    if job.config is None:
+        return None
+    return filled(
+        job.config, world_size=job.ranks, micro_batch=MICRO_BATCH, dtype=job.dtype or job.best_dtype,
+        hidden_size=HIDDEN_SIZE, steps=job.steps, swap_folder=swap,
+    )  # fmt: skip
 
 
 def _alive(pid: int) -> bool:

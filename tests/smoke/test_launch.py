@@ -27,7 +27,8 @@ def job(recipe: str = "zero2", ranks: int = 1, **rest: object) -> Job:
 
 
 def launched(one: Job, **env: str) -> list[launch.Launch]:
-    return launch.launches(System(env=env), patient(), one, folder="/f", swap=None, cache="/cache", port=4711)
+    places = launch.Places(folder="/f", cache="/cache", port=4711)
+    return launch.launches(System(env=env), patient(), one, places)
 
 
 def test_each_rank_gets_its_place_and_none_of_another_launcher() -> None:

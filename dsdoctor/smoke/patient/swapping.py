@@ -13,6 +13,7 @@ def try_plain(folder, channel):
     if channel.rank != 0:
         return
     with channel.phase("plain write and read"):
+        os.makedirs(folder, exist_ok=True)
         path = os.path.join(folder, "plain")
         direct = getattr(os, "O_DIRECT", 0)
         try:

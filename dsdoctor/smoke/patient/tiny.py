@@ -74,7 +74,7 @@ def take_steps(channel, steps, step):
     def timed(number):
         started = time.monotonic()
         loss, norm, scale = step()  # reading the loss waits for the device
-        channel.step(number, loss, (time.monotonic() - started) * 1000, _number(norm), _number(scale))
+        channel.step(number, loss, (time.monotonic() - started) * 1000, finite(norm), finite(scale))
         if not math.isfinite(loss):
             raise FloatingPointError("the loss of step %d became %s" % (number, loss))
 
@@ -84,6 +84,18 @@ def take_steps(channel, steps, step):
         with channel.phase("steps"):
             for number in range(2, steps + 1):
                 timed(number)
+
+
+def keep_busy(channel, step, seconds=2.0):
+    """Goes on stepping for about so long, the same number of steps on every rank: long enough to see who waits for whom."""
+    import torch
+
+    started = time.monotonic()
+    step()
+    each = mean_over_ranks(torch, time.monotonic() - started)
+    with channel.phase("steady load"):
+        for _ in range(max(1, min(500, int(seconds / each)))):
+            step()
 
 
 def rendezvous(channel):
@@ -125,7 +137,7 @@ def _device():
     return accelerator.device_name(int(os.environ.get("LOCAL_RANK", "0"))) if accelerator._name != "cpu" else "cpu"
 
 
-def _number(value):
+def finite(value):
     """A plain number, or None for what is none (a norm that was not computed is -1 or None)."""
     try:
         number = float(value)

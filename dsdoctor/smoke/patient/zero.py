@@ -17,7 +17,7 @@ def run(order, channel):
     stage = engine.zero_optimization_stage()
     tiny.describe(channel, dtype_of(engine), stage=stage, offload=offloading(settings))
     moved = swapping.Counter(channel)
-    train(channel, order, engine, widths)
+    train(channel, order, engine, widths, busy=offloading(settings) is not None)
     channel.rank_facts(**holdings.told(engine))
     if order["nvme"]:
         moved.told(order["nvme"])
@@ -42,13 +42,13 @@ def own_config(recipe, dtype, stage, nvme):
     return settings
 
 
-def start(channel, order, settings, widths):
+def start(channel, order, settings, widths, phase="initialize"):
     torch.manual_seed(order["seed"])
     model = tiny.perceptron(torch, widths)
     optimizer = None
     if "optimizer" not in settings:
         optimizer = client_optimizer(model, settings)
-    with channel.phase("initialize"):
+    with channel.phase(phase):
         engine, _, _, _ = deepspeed.initialize(
             model=model, model_parameters=model.parameters(), optimizer=optimizer, config=settings
         )
@@ -64,12 +64,24 @@ def client_optimizer(model, settings):
     return torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 
-def train(channel, order, engine, widths):
+def train(channel, order, engine, widths, busy):
     """Steps on a fixed batch, of which each rank has its share, then the loss of a batch that all ranks have."""
-    ranks, kind = channel.world_size, tiny.torch_dtype(torch, dtype_of(engine))
-    each = engine.train_micro_batch_size_per_gpu()
-    inputs, targets = tiny.batch(torch, order["seed"], each * ranks, widths, kind, engine.device)
-    mine, wanted = tiny.share(inputs, channel.rank, ranks), tiny.share(targets, channel.rank, ranks)
+    inputs, targets = global_batch(channel, order, engine, widths)
+    step = stepping(channel, engine, inputs, targets)
+    tiny.take_steps(channel, order["steps"], step)
+    channel.rank_facts(loss=common_loss(engine, inputs, targets))
+    if busy:
+        tiny.keep_busy(channel, step)
+
+
+def global_batch(channel, order, engine, widths):
+    count = engine.train_micro_batch_size_per_gpu() * channel.world_size
+    return tiny.batch(torch, order["seed"], count, widths, tiny.torch_dtype(torch, dtype_of(engine)), engine.device)
+
+
+def stepping(channel, engine, inputs, targets):
+    """One optimizer step on this rank's share, for ``tiny.take_steps``."""
+    mine, wanted = (tiny.share(tensor, channel.rank, channel.world_size) for tensor in (inputs, targets))
 
     def step():
         total = 0.0
@@ -81,12 +93,17 @@ def train(channel, order, engine, widths):
         mean = tiny.mean_over_ranks(torch, total / engine.gradient_accumulation_steps())
         return mean, engine.get_global_grad_norm(), scale_of(engine)
 
-    tiny.take_steps(channel, order["steps"], step)
+    return step
+
+
+def common_loss(engine, inputs, targets):
+    """The loss of the batch's first part, the same for all ranks."""
+    each = engine.train_micro_batch_size_per_gpu()
     engine.eval()
     with torch.no_grad():
-        common = torch.nn.functional.mse_loss(engine(inputs[:each]).float(), targets[:each].float())
+        loss = torch.nn.functional.mse_loss(engine(inputs[:each]).float(), targets[:each].float())
     engine.train()
-    channel.rank_facts(loss=float(common))
+    return float(loss)
 
 
 def dtype_of(engine):

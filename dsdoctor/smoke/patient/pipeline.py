@@ -78,7 +78,7 @@ def train(channel, order, engine, batch, data):
     """Steps on a fixed batch, then its loss. Returns (loss, grad norm) of the first step."""
     place = engine.grid.get_data_parallel_rank()
     mine = [tiny.share(tensor, place, data).split(MICRO_BATCH) for tensor in batch]
-    batches = itertools.cycle(list(zip(*mine)))  # noqa: B905 (Python 3.8)
+    batches = itertools.cycle(list(zip(*mine)))
     taken = []
 
     def step():

@@ -27,10 +27,10 @@ class SmokePhase(Fact, frozen=True, kw_only=True):
 
 
 class SmokeStep(Fact, frozen=True, kw_only=True):
-    """One optimizer step: ``loss`` is the mean over the global batch."""
+    """One optimizer step: ``loss`` is the mean over the global batch, None when it was no finite number (JSON has none)."""
 
     number: int  # from 1
-    loss: float
+    loss: float | None
     ms: float
     grad_norm: float | None = None
     loss_scale: float | None = None
@@ -159,7 +159,7 @@ class SmokeRun(Fact, frozen=True, kw_only=True):
     limit_s: float | None = None  # that a hung or timed-out run reached
 
     @property
-    def losses(self) -> tuple[float, ...]:
+    def losses(self) -> tuple[float | None, ...]:
         return tuple(step.loss for step in self.steps)
 
     @property

@@ -10,10 +10,12 @@ from dsdoctor.smoke.folder import Folder
 from dsdoctor.smoke.sampler import Sampler
 
 KERNEL_LINES = 12
-NCCL_LINES = 12
+NCCL_LINES = 8
 _KERNEL = re.compile(
     r"oom-kill|Out of memory|Killed process|segfault|general protection|traps:|bus error", re.IGNORECASE
 )
+_PREFIX = re.compile(r"^\S+:\d+:\d+ \[\d+\] ")  # host, process, thread, device
+_CHANNEL = re.compile(r"NCCL INFO (?:Channel \d|Trees |Ring \d)")
 _SINCE_BOOT = re.compile(r"^\[\s*(\d+\.\d+)\]")
 
 
@@ -67,11 +69,11 @@ def _since(line: str) -> float:
 
 
 def _nccl_words(folder: Folder, pids: Mapping[int, int]) -> str | None:
-    """Of each rank what NCCL warned of, else its last lines."""
+    """Of each rank what NCCL warned of, else its last lines, without the names of host, process and channels."""
     words: list[str] = []
     for rank, pid in sorted(pids.items()):
-        lines = (folder.nccl(pid) or "").splitlines()
-        warned = [line for line in lines if " NCCL WARN " in line]
+        lines = [_PREFIX.sub("", line) for line in (folder.nccl(pid) or "").splitlines() if not _CHANNEL.search(line)]
+        warned = [line for line in lines if "NCCL WARN " in line]
         words += [f"rank {rank}: {line}" for line in (warned or lines)[-NCCL_LINES:]]
     return "\n".join(words) or None
 

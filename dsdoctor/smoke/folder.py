@@ -46,7 +46,8 @@ class Folder:
 
     def stack(self, rank: int) -> str | None:
         """What faulthandler wrote of a rank: of a crash, or of being asked where it stands."""
-        return _tail(os.path.join(self.path, "stacks", f"rank{rank}"), STACK_BYTES)
+        text = _tail(os.path.join(self.path, "stacks", f"rank{rank}"), STACK_BYTES)
+        return _worth_reading(text) if text else None
 
     def nccl(self, pid: int) -> str | None:
         """NCCL's log of a process."""
@@ -70,6 +71,12 @@ def private(ranks: int) -> Iterator[Folder]:
             folder.close()
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _worth_reading(text: str) -> str:
+    """Without the thread that samples for us, and threads that stand in no Python code."""
+    parts = [part for part in text.split("\n\n") if not ("in _sample" in part or "<no Python frame>" in part)]
+    return "\n\n".join(parts) or text
 
 
 def _tail(path: str, keep: int) -> str | None:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 # Seconds without an event of any rank. Seen: a cold import from a network folder takes minutes, a step of the tiny model
 # milliseconds, its first step on a GPU one second, ZeRO-3 initialisation some seconds.
-_SILENT_S = (("import ", 180.0), ("rendezvous", 60.0), ("initialize", 120.0), ("first step", 120.0), ("start", 60.0))
-OTHERWISE_S = 60.0
+_SILENT_S = (("import ", 180.0), ("rendezvous", 60.0), ("initialize", 120.0), ("first step", 60.0), ("start", 60.0))
+OTHERWISE_S = 45.0
 BUILD_IDLE_S = 60.0  # a build that neither computes nor reads for so long waits for something that will not come
 
 

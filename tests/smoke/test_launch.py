@@ -108,3 +108,28 @@ def test_lines_of_a_rank_come_whole_and_in_order_however_they_were_written() -> 
         assert list(private.lines()) == [(1, b"two")]
         assert list(private.lines()) == []
     assert not Path(private.path).exists()
+
+
+STACK = """Fatal Python error: Segmentation fault
+
+Thread 0x00007f49f6c9a6c0 (most recent call first):
+  File "/site/dsdoctor/smoke/patient/channel.py", line 117 in _sample
+  File "/usr/lib/python3.12/threading.py", line 1010 in run
+
+Thread 0x00007f787b7fe6c0 (most recent call first):
+  <no Python frame>
+
+Current thread 0x00007f49f779e300 (most recent call first):
+  File "/usr/lib/python3.12/ctypes/__init__.py", line 525 in string_at
+"""
+
+
+def test_of_a_crash_the_thread_that_crashed_is_kept() -> None:
+    """Form of Python 3.12's faulthandler, recorded on an H200."""
+    with folder.private(1) as private:
+        Path(private.path, "stacks", "rank0").write_text(STACK)
+        found = private.stack(0) or ""
+    assert found.startswith("Fatal Python error: Segmentation fault")
+    assert found.endswith("line 525 in string_at")
+    assert "_sample" not in found
+    assert "no Python frame" not in found

@@ -117,7 +117,8 @@ class Channel:
             time.sleep(SAMPLE_S)
             cuda = _cuda()
             if cuda:
-                self.say("memory", allocated=cuda.memory_allocated(), reserved=cuda.memory_reserved())
+                own = self.local_rank  # CUDA's current device is the thread's own: here it would always be the first
+                self.say("memory", allocated=cuda.memory_allocated(own), reserved=cuda.memory_reserved(own))
 
     def _last_facts(self):
         cuda = _cuda()

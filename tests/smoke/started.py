@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import subprocess
 import sys
 import sysconfig
@@ -85,7 +86,7 @@ def told(folder: Path, rank: int, code: int) -> Told:
 def environment(ranks: int) -> Mapping[str, str]:
     """As the runner makes it, with its cache of compiled ops; for several ranks."""
     python = Python(
-        executable=sys.executable, chosen_because="-", version="%d.%d.%d" % sys.version_info[:3], prefix=sys.prefix,
+        executable=sys.executable, chosen_because="-", version=platform.python_version(), prefix=sys.prefix,
         base_prefix=sys.base_prefix, site_packages=(sysconfig.get_path("purelib"),),
     )  # fmt: skip
     cache = runner.cache_folder(System(), python)

@@ -17,10 +17,7 @@ from dsdoctor_smoke import holdings, tiny, zero
 QUIET = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "WANDB_MODE": "disabled"}
 STAGE = 2
 VOCABULARY, LENGTH = 128, 16
-BF16_ON_CPU = (
-    "transformers refuses bf16 with DeepSpeed on a CPU: \"Your setup doesn't support bf16/gpu. You need to assign use_cpu"
-    ' if you want to train the model on CPU" (TrainingArguments), and use_cpu turns DeepSpeed off'
-)
+BF16_ON_CPU = 'transformers refuses bf16 with DeepSpeed on a CPU: "%s" (use_cpu would turn DeepSpeed off)'
 ALONE = "the Trainer of this transformers sees %d process with DeepSpeed on a CPU, however many were started"
 
 
@@ -127,13 +124,15 @@ def by_trainer(order, channel):
         import transformers
     settings = for_trainer(order)
     dtype = precision(settings, tiny.choose_dtype(torch, order["dtype"], order["cpu"]))
-    because = refused(order, dtype)
-    if because:
-        channel.say("not-applicable", because=because)
-        return
     with contextlib.ExitStack() as phase:
         phase.enter_context(channel.phase("initialize"))
-        told = transformers.TrainingArguments(**arguments(order, settings, dtype))
+        try:
+            told = transformers.TrainingArguments(**arguments(order, settings, dtype))
+        except ValueError as error:
+            if not (order["cpu"] and "bf16" in str(error)):
+                raise
+            channel.say("not-applicable", because=BF16_ON_CPU % error)
+            return
         if told.world_size != channel.world_size:
             channel.say("not-applicable", because=ALONE % told.world_size)
             return
@@ -159,15 +158,6 @@ def for_trainer(order):
     adam = dict.fromkeys(("lr", "betas", "eps", "weight_decay"), "auto")
     settings["optimizer"] = {"type": "AdamW", "params": dict(adam, torch_adam=True)}  # no op to compile
     return settings
-
-
-def refused(order, dtype):
-    """Why the Trainer can't do this with DeepSpeed, or None."""
-    from transformers.utils import is_torch_bf16_gpu_available
-
-    if order["cpu"] and dtype == "bf16" and not is_torch_bf16_gpu_available():
-        return BF16_ON_CPU
-    return None
 
 
 def arguments(order, settings, dtype):

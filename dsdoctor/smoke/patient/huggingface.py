@@ -61,7 +61,7 @@ def by_accelerate(order, channel):
             deepspeed_plugin=DeepSpeedPlugin(hf_ds_config=settings),
             kwargs_handlers=[InitProcessGroupKwargs(backend="gloo")] if order["cpu"] else [],
         )
-        engine, optimizer, loader = accelerator.prepare(*parts(order, settings, channel.world_size))
+        engine, optimizer, loader = accelerator.prepare(*parts(order, settings, channel.world_size))[:3]
     insist(engine, accelerator.num_processes, channel.world_size)
     tiny.describe(channel, zero.dtype_of(engine), stage=engine.zero_optimization_stage(), offload=zero.offloading(settings))
     tiny.take_steps(channel, order["steps"], accelerated(accelerator, engine, optimizer, loader))
@@ -71,16 +71,20 @@ def by_accelerate(order, channel):
 
 def parts(order, settings, ranks):
     """Model, optimizer and loader of the same fixed global batch as everywhere; placeholders for what the configuration makes."""
-    from accelerate.utils import DummyOptim
+    from accelerate.utils import DummyOptim, DummyScheduler
 
     torch.manual_seed(order["seed"])
     model = tiny.perceptron(torch)
     model.config = types.SimpleNamespace(hidden_size=tiny.WIDTHS[0])  # Accelerate sizes buckets by it
     make = DummyOptim if "optimizer" in settings else torch.optim.AdamW
+    optimizer = make(model.parameters(), lr=1e-3)
     micro = settings.get("train_micro_batch_size_per_gpu")
     micro = micro if isinstance(micro, int) else tiny.MICRO_BATCH
     pairs = torch.utils.data.TensorDataset(*tiny.batch(torch, order["seed"], micro * ranks, tiny.WIDTHS, torch.float32, "cpu"))
-    return model, make(model.parameters(), lr=1e-3), torch.utils.data.DataLoader(pairs, batch_size=micro)
+    found = [model, optimizer, torch.utils.data.DataLoader(pairs, batch_size=micro)]
+    if "scheduler" in settings:
+        found.append(DummyScheduler(optimizer, total_num_steps=order["steps"] * ranks, warmup_num_steps=1))
+    return found
 
 
 def accelerated(accelerator, engine, optimizer, loader):
@@ -225,7 +229,9 @@ def sentences(seed, count):
     """One global batch of random words: every epoch is one step on it."""
     generator = torch.Generator().manual_seed(seed)
     words = torch.randint(VOCABULARY, (count, LENGTH), generator=generator)
-    return [{"input_ids": sentence, "labels": sentence} for sentence in words]
+    labels = words.clone()
+    labels[:, 0] = -100  # never predicted; transformers 4.47.1 counts it unless told so
+    return [{"input_ids": words[i], "labels": labels[i]} for i in range(count)]
 
 
 def teller(base, channel, trainer, settings, phase):
@@ -262,8 +268,7 @@ def teller(base, channel, trainer, settings, phase):
 def finish(order, channel, trainer):
     """The loss of the same sentences on every rank."""
     engine = trainer.model_wrapped
-    words = sentences(order["seed"], tiny.MICRO_BATCH)
-    rows = torch.stack([row["input_ids"] for row in words]).to(engine.device)
+    rows = torch.stack([row["input_ids"] for row in sentences(order["seed"], tiny.MICRO_BATCH)]).to(engine.device)
     engine.eval()
     with torch.no_grad():
         loss = engine(input_ids=rows, labels=rows).loss

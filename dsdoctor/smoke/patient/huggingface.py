@@ -5,6 +5,7 @@ On a CPU both need a process group that is made for them: neither Accelerate's `
 """
 
 import contextlib
+import functools
 import math
 import os
 import time
@@ -43,9 +44,11 @@ def as_users_write(stage):
 
 def precision(settings, dtype):
     """What Hugging Face is to be told: a type that the configuration switches on by itself, ``dtype`` where it says auto."""
-    enabled = {name: (settings.get(name) or {}).get("enabled") for name in ("bf16", "fp16")}
-    switched_on = [name for name in enabled if enabled[name] is True]
-    return switched_on[0] if switched_on else dtype if enabled.get(dtype) == "auto" else "fp32"
+    for name in ("bf16", "fp16"):
+        if zero.stated(settings, name + ".enabled") is True:
+            return name
+    section = settings.get(dtype)
+    return dtype if isinstance(section, dict) and section.get("enabled") == "auto" else "fp32"
 
 
 def by_accelerate(order, channel):
@@ -78,8 +81,7 @@ def parts(order, settings, ranks):
     model.config = types.SimpleNamespace(hidden_size=tiny.WIDTHS[0])  # Accelerate sizes buckets by it
     make = DummyOptim if "optimizer" in settings else torch.optim.AdamW
     optimizer = make(model.parameters(), lr=1e-3)
-    micro = settings.get("train_micro_batch_size_per_gpu")
-    micro = micro if isinstance(micro, int) else tiny.MICRO_BATCH
+    micro = zero.stated(settings, "train_micro_batch_size_per_gpu", tiny.MICRO_BATCH)
     pairs = torch.utils.data.TensorDataset(*tiny.batch(torch, order["seed"], micro * ranks, tiny.WIDTHS, torch.float32, "cpu"))
     found = [model, optimizer, torch.utils.data.DataLoader(pairs, batch_size=micro)]
     if "scheduler" in settings:
@@ -97,7 +99,7 @@ def accelerated(accelerator, engine, optimizer, loader):
         for _ in range(engine.gradient_accumulation_steps()):
             inputs, targets = next(batches)
             with accelerator.accumulate(engine):
-                loss = torch.nn.functional.mse_loss(engine(inputs.to(kind)).float(), targets.float())
+                loss = torch.nn.functional.mse_loss(engine(inputs.to(kind)).float(), targets.to(kind).float())
                 accelerator.backward(loss)
                 optimizer.step()
                 optimizer.zero_grad()
@@ -154,8 +156,8 @@ def for_trainer(order):
     """The user's configuration, its scheduler bound to our number of steps; or one in the form of the documentation."""
     if order["config"]:
         settings = dict(order["config"])
-        scheduler = settings.get("scheduler")
-        if "total_num_steps" in (scheduler or {}).get("params", {}):
+        if zero.stated(settings, "scheduler.params.total_num_steps"):
+            scheduler = settings["scheduler"]
             settings["scheduler"] = dict(scheduler, params=dict(scheduler["params"], total_num_steps="auto"))
         return settings
     settings = as_users_write(order["stage"] or STAGE)
@@ -166,13 +168,7 @@ def for_trainer(order):
 
 def arguments(order, settings, dtype):
     """TrainingArguments that agree with the configuration: the Trainer refuses a value that differs."""
-
-    def stated(path, default):
-        value = settings
-        for key in path.split("."):
-            value = value.get(key) if isinstance(value, dict) else None
-        return default if value in (None, "auto") else value
-
+    stated = functools.partial(zero.stated, settings)
     beta1, beta2 = stated("optimizer.params.betas", (0.9, 0.999))
     rate = stated("optimizer.params.lr", stated("scheduler.params.warmup_max_lr", 1e-3))
     return dict(

@@ -206,7 +206,7 @@ def made_on_a_cpu():
 
     os.environ["ACCELERATE_USE_DEEPSPEED"] = "true"
     if not hasattr(AcceleratorConfig, "use_configured_state"):
-        return {}  # before transformers 4.43, when Accelerate found the group by itself
+        return {}  # before transformers 4.42, when Accelerate found the group by itself
     PartialState(backend="gloo")
     return {"accelerator_config": {"use_configured_state": True}}
 

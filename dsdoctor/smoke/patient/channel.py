@@ -1,7 +1,7 @@
 """How a rank tells what it does: JSON lines into a file of its own in the run's folder, never stdout.
 
 Every line has ``t`` (time.monotonic, the same clock for all processes of a machine) and ``what``:
-hello, begin, end, setup, step, memory, rank, proof, collective, swap, error, done.
+hello, begin, end, setup, step, memory, rank, proof, collective, swap, not-applicable, error, done.
 """
 
 import contextlib

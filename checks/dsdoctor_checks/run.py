@@ -5,14 +5,25 @@ from collections.abc import Iterator
 from dsdoctor.api import Finding, Prescriber, Remedy, Smoke, SmokeRank, SmokeRun, check, not_applicable, unknown
 from dsdoctor_checks import run_hangs, run_signals
 from dsdoctor_checks.rows import remedy_of
-from dsdoctor_checks.run_text import TABLE, again, fallen, first_line, known_failure, place, roots, said, speaker
+from dsdoctor_checks.run_text import (
+    TABLE,
+    again,
+    failures,
+    fallen,
+    first_line,
+    known_failure,
+    place,
+    roots,
+    said,
+    speaker,
+)
 from dsdoctor_checks.tables import table
 
 _CAUSES = tuple(
     dict.fromkeys(
         [
             "import-crashes", "smoke-fails", *run_hangs.CAUSES, *run_signals.CAUSES,
-            *(row["cause"] for row in table(TABLE)["error"]),
+            *(row["cause"] for row in failures()),
             *(row["cause"] for row in table(TABLE)["signal"].values()),
         ]
     )

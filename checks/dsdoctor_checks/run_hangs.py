@@ -21,6 +21,9 @@ _COLLECTIVE = re.compile(
     r"all_?reduce|all_?gather|reduce_scatter|all_to_all|broadcast|barrier|\breduce|gather|scatter|send|recv|wait|monitored"
 )
 _COMM_FILES = re.compile(r"torch/distributed/|deepspeed/comm/|deepspeed/runtime/pipe/p2p")
+_GPU_FILES = re.compile(
+    r"torch/cuda/|cuda_accelerator\.py"
+)  # NCCL's work is queued: a rank waits for it where it waits for the GPU
 _P2P = re.compile(r"via P2P|P2P/(?:IPC|CUMEM|direct)")
 _QUIET_S = 10.0
 _REACHED = ("rendezvous", "init_distributed")
@@ -103,6 +106,8 @@ def _waiting(run: SmokeRun, rank: SmokeRank, prescriber: Prescriber) -> Finding:
         what = f"{_how(run, rank)}; the others wait in {_where_others_wait(run, suspects)} for {_named(suspects)}"
         order = "Make every rank take the same steps: one that skips a collective leaves the others waiting for ever"
         cause = "nccl-watchdog-timeout"
+    elif mute := _mute(run):
+        return _unanswered(run, rank, mute, stands, prescriber)
     elif shared and run.accelerator == "cuda" and _P2P.search(_nccl(run)):
         return _peer_to_peer(run, rank, shared, stands, prescriber)
     else:
@@ -110,6 +115,20 @@ def _waiting(run: SmokeRun, rank: SmokeRank, prescriber: Prescriber) -> Finding:
         order = "Find out what the step waits for: another rank, a driver, a network folder"
         cause = "smoke-hangs"
     return fallen(run, rank, what, cause, Remedy(order=order, safety="manual", verify=again(run, prescriber)), *stands)
+
+
+def _unanswered(
+    run: SmokeRun, rank: SmokeRank, mute: list[SmokeRank], stands: tuple[Evidence, ...], prescriber: Prescriber
+) -> Finding:
+    names = ", ".join(f"rank {r.rank}" for r in mute[:4])
+    what = f"{_how(run, rank)}; {names} gave no stack when asked, as the others did: stopped, or stuck in the kernel"
+    remedy = Remedy(
+        order="Look at the state of that process: T is stopped, D waits in the kernel for a driver, a disk or a network folder",
+        commands=(prescriber.shell("ps -eo pid,stat,wchan:32,args | grep -E '^ *[0-9]+ +[TD]'"),),
+        safety="careful",
+        verify=again(run, prescriber),
+    )
+    return fallen(run, rank, what, "smoke-hangs", remedy, *stands)
 
 
 def _peer_to_peer(
@@ -150,12 +169,20 @@ def _suspects(run: SmokeRun) -> list[SmokeRank]:
     return others if waiting and len(waiting) + len(others) == len(run.ranks) and len(others) <= len(waiting) else []
 
 
+def _mute(run: SmokeRun) -> list[SmokeRank]:
+    """Ranks that were still there and wrote no stack, while others did: not even their signal handlers ran."""
+    alive = [r for r in run.ranks if r.ending in ("hung", "timed-out")]
+    silent = [r for r in alive if not r.stack]
+    return silent if 0 < len(silent) < len(alive) else []
+
+
 def collective(rank: SmokeRank) -> str | None:
-    """The collective call in which a rank's stack stands: its outermost frame in torch.distributed or deepspeed.comm."""
-    inside = [
-        function for file, _, function in frames(own_stack(rank.stack)) if _COMM_FILES.search(file.replace("\\", "/"))
-    ]
-    return next((name for name in reversed(inside) if _COLLECTIVE.search(name) and "wrapper" not in name), None)
+    """The call in which a rank waits for others: its outermost frame in torch.distributed or deepspeed.comm, or for its GPU."""
+    stack = [(file.replace("\\", "/"), function) for file, _, function in frames(own_stack(rank.stack))]
+    inside = [function for file, function in stack if _COMM_FILES.search(file)]
+    for_gpu = [function for file, function in stack[:2] if _GPU_FILES.search(file) and function == "synchronize"]
+    told = (name for name in reversed(inside) if _COLLECTIVE.search(name) and "wrapper" not in name)
+    return next(told, None) or next(iter(for_gpu), None)
 
 
 def _where_others_wait(run: SmokeRun, suspects: list[SmokeRank]) -> str:
@@ -178,4 +205,4 @@ def _standing(rank: SmokeRank) -> str:
         how = {"ok": "with success", "signal": f"by {rank.signal}"}.get(rank.ending, f"with exit code {rank.exit_code}")
         return f"which had ended {how} in {place(rank)}"
     frame = newest_frame(rank)
-    return f"which stands in {frame}" if frame else f"which stands in {place(rank)}"
+    return f"which stands in {frame or place(rank)}"

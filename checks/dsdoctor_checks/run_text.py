@@ -1,7 +1,7 @@
 """What a fallen run says, brought to findings: who fell, the line that tells most, and what is only an echo."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dsdoctor.api import Evidence, Finding, Prescriber, Remedy, SmokeRank, SmokeRun
 from dsdoctor_checks.rows import Row, first_match, last_lines
@@ -10,6 +10,7 @@ from dsdoctor_checks.tables import table
 TABLE = "run_errors"
 _COMPILER = r"(?im)^.*(?:\berror\b *[A-Z]*\d*: |undefined reference to|cannot find -l|: (?:command )?not found).*$"
 _FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
+_WARNING = re.compile(r"(?m)^.*\[WARN(?:ING)?\].*$")
 _FALLEN = ("failed", "signal", "exited")
 FallenRun = tuple[SmokeRun, SmokeRank]
 
@@ -34,18 +35,26 @@ def roots(text: str | None) -> str:
     return "\n".join(line for line in (text or "").splitlines() if not any(re.search(echo, line) for echo in echoes))
 
 
-def known_failure(run: SmokeRun, *texts: str | None) -> tuple[Row, re.Match[str]] | None:
-    """The first row of the table that one of the texts matches, echoes of other ranks left out.
+def failures() -> tuple[Row, ...]:
+    """All rows of the table that a run may match, in their order."""
+    return (*table(TABLE)["run"], *table(TABLE)["error"])
 
-    ``{swap}`` in a pattern stands for the folder of the NVMe offload; without one the row does not count.
+
+def known_failure(run: SmokeRun, own: str | None, *around: str | None) -> tuple[Row, re.Match[str]] | None:
+    """The row of the table that tells why: one that the rank's own error matches, else what was printed around it.
+
+    Echoes of other ranks and warnings count for nothing; a row that tells only what failed counts last. ``{swap}`` in a pattern
+    stands for the folder of the NVMe offload; without one the row does not count.
     """
     swap = re.escape(run.swap.path) if run.swap else None
     rows = [
         {**row, "pattern": row["pattern"].replace("{swap}", swap or "")}
-        for row in table(TABLE)["error"]
+        for row in failures()
         if swap or "{swap}" not in row["pattern"]
     ]
-    return first_match(rows, *map(roots, texts))
+    precise = [row for row in rows if not row.get("vague")]
+    texts = [_WARNING.sub("", roots(text)) for text in around]
+    return first_match(precise, roots(own)) or first_match(precise, *texts) or first_match(rows, roots(own), *texts)
 
 
 def again(run: SmokeRun, prescriber: Prescriber) -> str:
@@ -62,8 +71,9 @@ def again(run: SmokeRun, prescriber: Prescriber) -> str:
 def about(run: SmokeRun) -> str:
     """The run in words: "the smoke run (zero2 on NVIDIA H200, 2 ranks)"."""
     ranks = f", {run.world_size} ranks" if run.world_size > 1 else ""
+    device = run.device or run.accelerator
     own = f", {run.config}" if run.config else ""
-    return f"the smoke run ({run.recipe} on {run.device or run.accelerator or 'an unknown device'}{ranks}{own})"
+    return f"the smoke run ({run.recipe}{f' on {device}' if device else ''}{ranks}{own})"
 
 
 def who(run: SmokeRun, rank: SmokeRank) -> str:
@@ -74,12 +84,19 @@ def who(run: SmokeRun, rank: SmokeRank) -> str:
 
 
 def the_others(run: SmokeRun, rank: SmokeRank) -> str:
-    """That the other ranks fell because this one had."""
-    torn = [r.rank for r in run.ranks if r.ending == "torn-down" and r.rank != rank.rank]
-    if not torn:
-        return ""
-    listed = ", ".join(map(str, torn[:4])) + (f" and {len(torn) - 4} more" if len(torn) > 4 else "")
-    return f"; rank{'s' if len(torn) > 1 else ''} {listed} {'were' if len(torn) > 1 else 'was'} only torn down after it"
+    """That the other ranks fell because this one had: torn down, or with an error that is only its echo."""
+    others = [r for r in run.ranks if r.rank != rank.rank]
+    torn = [r for r in others if r.ending == "torn-down"]
+    echoes = [r for r in others if r.ending == "failed" and not roots(said(r))]
+    told = f"; {_listed(torn)} only torn down after it" if torn else ""
+    return told + (
+        f"; {_listed(echoes)} left without it ({first_line(said(echoes[0]), None)[:80]}...)" if echoes else ""
+    )
+
+
+def _listed(ranks: Sequence[SmokeRank]) -> str:
+    names = ", ".join(str(rank.rank) for rank in ranks[:4]) + (f" and {len(ranks) - 4} more" if len(ranks) > 4 else "")
+    return f"ranks {names} were" if len(ranks) > 1 else f"rank {names} was"
 
 
 def place(rank: SmokeRank) -> str:
@@ -105,8 +122,12 @@ def newest_frame(rank: SmokeRank) -> str | None:
 
 
 def first_line(text: str, output: str | None) -> str:
-    """What a failure says in one line: its first, and of a build the first error of the compiler instead of its command."""
-    line = next(iter(text.splitlines()), "")
+    """What a failure says in one line: its first; of a build the first error of the compiler instead of its command, of a
+    value that pydantic refuses its key and why."""
+    lines = text.splitlines()
+    line = next(iter(lines), "")
+    if re.search(r"\d+ validation errors? for \w+$", line):
+        return ": ".join((line, *(more.strip() for more in lines[1:3])))[:300]
     build = re.match(r".*Error building extension '\w+'", line)
     if build is None:
         return line[:300]
@@ -126,6 +147,15 @@ def fallen(run: SmokeRun, rank: SmokeRank, what: str, cause: str, remedy: Remedy
     )
 
 
+def _telling(output: str | None) -> str:
+    """The output without the warnings of every run, which push out what is wanted."""
+    return re.sub(
+        r"(?m)^.*(?:Future|Deprecation|User)Warning: .*\n?(?:^  \S.*\n?)?|^.*_op built successfully.*\n?",
+        "",
+        output or "",
+    )
+
+
 def _evidence(run: SmokeRun, rank: SmokeRank) -> Iterable[Evidence]:
     where = f"smoke run, recipe {run.recipe}"
     if "Error building extension" in said(rank) and (error := re.search(_COMPILER, said(rank))):
@@ -134,7 +164,7 @@ def _evidence(run: SmokeRun, rank: SmokeRank) -> Iterable[Evidence]:
         yield Evidence(
             where=f"{where}, stack of rank {rank.rank}", text="\n".join(own_stack(rank.stack).splitlines()[:9])
         )
-    if tail := last_lines(run.output_tail, 12):
+    if tail := last_lines(_telling(run.output_tail), 12):
         yield Evidence(where=where, text=tail)
     words = run.aftermath.nccl_words if run.aftermath else None
     if words:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 from dsdoctor_checks import run as family
-from dsdoctor_checks.tables import table
+from dsdoctor_checks.run_text import failures
 
 from dsdoctor import healthy as h
 from dsdoctor.facts import Smoke, SmokeSwap
@@ -54,6 +54,7 @@ def test_runs_that_came_to_their_end_are_proof() -> None:
         ("RuntimeError", "Distributed package doesn't have NCCL built in", "", "cpu-only-torch"),
         ("torch.OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 MiB.", "", "gpu-busy"),
         ("ImportError", "libaio.so.1: cannot open shared object file: No such file or directory", "", "runtime-lib-not-found"),
+        ("RuntimeError", "CUDA error: out of memory", "", "gpu-busy"),
         ("RuntimeError", "CUDA error: out of memory", "misc/alloc.h:120 NCCL WARN Failed to CUDA host alloc 33554432 bytes", "pinned-memory-ram"),
         ("PermissionError", "[Errno 13] Permission denied: '/data/zero_stage_3'", "", "nvme-path-permission"),
         ("AssertionError", "", "deepspeed_aio:   open for write  failed on /mnt/n/zero_stage_3/float32params/rank0/0_param.tensor.swp error = 13", "nvme-path-permission"),
@@ -81,8 +82,11 @@ def test_runs_that_came_to_their_end_are_proof() -> None:
         ("binascii.Error", "Incorrect padding", "", "config-path-not-found"),
         ("AssertionError", "ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism", "", "zero-pipeline-incompatible"),
         ("ValueError", "Please correct the following DeepSpeed config values that mismatch TrainingArguments values:\n- ds bf16.enabled=True vs hf bf16|bf16_full_eval=False", "", "hf-ds-mismatch"),
+        ("AssertionError", "AdamWW is not a supported DeepSpeed Optimizer", "", "optimizer-unknown"),
+        ("AssertionError", "You are using an untested ZeRO Optimizer. Please add <\"zero_allow_untested_optimizer\": true> in the configuration file to use it.", "", "optimizer-untested"),
         ("ModuleNotFoundError", "No module named 'accelerate'", "", "package-missing"),
         ("ImportError", "Using the `Trainer` with `PyTorch` requires `accelerate>=1.1.0`: Please run `pip install transformers[torch]`", "", "package-missing"),
+        ("torch.distributed.DistBackendError", "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=60000) ran for 60008 milliseconds before timing out.", "", "nccl-watchdog-timeout"),
         ("torch.distributed.DistBackendError", "NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:317, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version 2.28.9\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 217 'peer access is not supported between these two devices'", "", "p2p-broken-consumer-gpu"),
         ("torch.distributed.DistBackendError", "NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:317, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version 2.28.9\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 1 'invalid argument'", "", "nccl-cuda-error"),
         ("torch.distributed.DistBackendError", "NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:317, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.28.9\nncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.\nLast error:\nError while creating shared memory segment /dev/shm/nccl-gXnCTm (size 9637888), error: No space left on device (28)", "", "shm-too-small"),
@@ -167,6 +171,49 @@ def test_several_runs_may_fall_each_with_its_own_finding() -> None:
     ]
 
 
+def test_warnings_of_every_run_do_not_push_out_the_last_words() -> None:
+    noise = "/env/torch/distributed/c10d_logger.py:83: FutureWarning: `torch.distributed.all_gather_into_tensor` is deprecated.\n  return func(*args, **kwargs)\n"
+    built = "DeepSpeed deepspeed.ops.comm.deepspeed_shm_comm_op built successfully\n"
+    finding = told(failed("WeirdError", "new", f"the last word\n{built}{noise * 20}"))
+    assert finding.evidence[0].text == "the last word"
+
+
+def test_a_value_that_is_refused_is_told_with_its_key() -> None:
+    error = "1 validation error for DeepSpeedZeroConfig\nnosuch\n  Extra inputs are not permitted [type=extra_forbidden, input_value=1, input_type=int]\n    For further information visit https://errors.pydantic.dev/2.14/v/extra_forbidden"
+    run = h.fallen_run("config", config="my/ds.json", device=None, accelerator=None,
+                       rank={"error_type": "ValidationError", "error": error})  # fmt: skip
+    finding = told(h.smoke(run))
+    assert finding.message.startswith(
+        "the smoke run (config, my/ds.json) failed in initialize: ValidationError: 1 validation error"
+    )
+    assert "nosuch: Extra inputs are not permitted" in finding.message
+    assert finding.remedy is not None
+    assert "nosuch" in finding.remedy.order
+
+
+AT_IMPORT = """ [WARNING]  async_io requires the dev libaio .so object and headers but these were not found.
+ [WARNING]  async_io: please install the libaio-dev package with apt
+ [WARNING]  If libaio is already installed (perhaps from source), try setting the CFLAGS and LDFLAGS environment variables to where it can be found.
+ [WARNING]  Please specify the CUTLASS repo directory as environment variable $CUTLASS_PATH
+[2026-11-30 12:00:00,000] [WARNING] [real_accelerator.py:209:get_accelerator] Setting accelerator to CPU.
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [("The server socket has failed to listen, EADDRINUSE", "port-in-use"), ("nobody saw this before", "smoke-fails")],
+)
+def test_what_older_releases_warn_of_at_import_is_no_cause(error: str, cause: str) -> None:
+    assert told(failed("RuntimeError", error, AT_IMPORT)).cause == cause
+
+
+def test_the_error_of_the_rank_counts_before_what_else_was_printed() -> None:
+    finding = told(
+        failed("AssertionError", "More elements 9 than buffer size 4", "ninja is required to load C++ extensions")
+    )
+    assert finding.cause == "config-value-range"
+
+
 def test_an_unseen_failure_keeps_its_own_words() -> None:
     finding = told(failed("WeirdError", "nobody saw this before", "line one\nline two"))
     assert "nobody saw this before" in finding.message
@@ -192,6 +239,14 @@ def test_the_rank_that_fell_first_is_named_and_the_others_were_only_torn_down() 
     assert "ranks 0, 1, 3 were only torn down" in finding.message
     assert finding.remedy is not None
     assert finding.remedy.verify == "dsdoctor smoke zero3 --ranks 4"
+
+
+def test_a_rank_that_only_noticed_is_told_with_the_one_that_fell() -> None:
+    run = h.fallen_run(world_size=2, fell=1, outcome="signal", rank={"signal": "SIGKILL"})
+    noticed = h.smoke_rank(0, ending="failed", error_type="RuntimeError", error=READ_ERROR, last_phase="steps")
+    finding = told(h.smoke(msgspec.structs.replace(run, ranks=(noticed, run.ranks[1]))))
+    assert "rank 1 fell first, it was ended by SIGKILL" in finding.message
+    assert "rank 0 was left without it (RuntimeError: [" in finding.message
 
 
 def test_an_echo_of_another_rank_never_outranks_the_root() -> None:
@@ -256,7 +311,7 @@ def test_a_run_that_left_nothing_to_go_by_still_says_how_it_ended() -> None:
     assert "ended in its start" in finding.message
 
 
-@pytest.mark.parametrize("row", table("run_errors")["error"], ids=lambda row: row["cause"])
+@pytest.mark.parametrize("row", failures(), ids=lambda row: row["cause"])
 def test_every_row_of_the_table_can_be_read(row: dict[str, Any]) -> None:
     assert row["how"] in ("run", "read", "report")
     groups = re.compile(row["pattern"].replace("{swap}", "/x")).groups

@@ -92,6 +92,17 @@ def test_a_rank_that_skips_a_collective_is_named_by_those_that_wait_for_it() -> 
     assert [e.where for e in finding.evidence][:2] == ["rank 0, hung, in first step", "rank 1, hung, in first step"]
 
 
+def test_a_rank_that_waits_for_its_gpu_waits_for_the_collective_queued_there() -> None:
+    stack = f"""Current thread 0x00007f2bb5833b80 (most recent call first):
+  File "{SITE}/torch/cuda/__init__.py", line 1040 in synchronize
+  File "{SITE}/deepspeed/accelerator/cuda_accelerator.py", line 79 in synchronize
+  File "{SITE}/deepspeed/runtime/zero/stage3.py", line 1290 in step
+"""
+    finding = told(hung(rank(0, stack=stack), rank(1, stack=ASLEEP)))
+    assert finding.cause == "nccl-watchdog-timeout"
+    assert "wait in synchronize for rank 1" in finding.message
+
+
 def test_a_rank_that_has_ended_is_the_one_that_is_waited_for() -> None:
     gone = rank(1, ending="ok", exit_code=0, last_phase="steps")
     finding = told(hung(rank(0, stack=IN_BARRIER), gone, rank(2, stack=IN_BARRIER)))
@@ -99,10 +110,19 @@ def test_a_rank_that_has_ended_is_the_one_that_is_waited_for() -> None:
     assert "wait in barrier for rank 1, which had ended with success in steps" in finding.message
 
 
-def test_a_rank_whose_stack_is_not_known_is_no_suspect() -> None:
+def test_a_rank_that_gives_no_stack_where_others_do_is_stopped_or_stuck() -> None:
+    """As it was seen of a rank that had got SIGSTOP."""
     finding = told(hung(rank(0, stack=IN_REDUCE), rank(1)))
     assert finding.cause == "smoke-hangs"
-    assert "for rank 1" not in finding.message
+    assert "rank 1 gave no stack when asked" in finding.message
+    assert finding.remedy is not None
+    assert "ps -eo" in finding.remedy.commands[0]
+
+
+def test_where_no_stack_could_be_had_nobody_is_blamed() -> None:
+    finding = told(hung(rank(0), rank(1)))
+    assert finding.cause == "smoke-hangs"
+    assert "no stack when asked" not in finding.message
 
 
 def test_when_most_stand_elsewhere_nobody_is_blamed() -> None:

@@ -159,8 +159,9 @@ class SmokeRun(Fact, frozen=True, kw_only=True):
     limit_s: float | None = None  # that a hung or timed-out run reached
 
     @property
-    def losses(self) -> tuple[float | None, ...]:
-        return tuple(step.loss for step in self.steps)
+    def losses(self) -> tuple[float, ...]:
+        """Those that were finite numbers."""
+        return tuple(step.loss for step in self.steps if step.loss is not None)
 
     @property
     def culprit(self) -> SmokeRank | None:

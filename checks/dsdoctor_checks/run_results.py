@@ -29,9 +29,9 @@ def loss_problem(run: SmokeRun) -> str | None:
     """What is wrong with the losses, or None: they must be finite and, on the one fixed batch, fall."""
     if not run.steps:
         return None if run.collectives else "ended without a loss"
-    bad = next((step for step in run.steps if not math.isfinite(step.loss)), None)
+    bad = next((step for step in run.steps if step.loss is None), None)
     if bad is not None:
-        return f"gave a loss of {bad.loss} in step {bad.number}"
+        return f"gave a loss that is no finite number in step {bad.number}"
     first, last = run.losses[0], run.losses[-1]
     if len(run.losses) > 1 and last >= first:
         return (
@@ -43,7 +43,7 @@ def loss_problem(run: SmokeRun) -> str | None:
 def overflowed(run: SmokeRun) -> str | None:
     """fp16 skips a step that overflows and halves its scale: when it skipped all, nothing was learned and nothing is broken."""
     scales = [step.loss_scale for step in run.steps if step.loss_scale is not None]
-    still = len(set(run.losses)) == 1 and math.isfinite(run.losses[0])
+    still = len(run.losses) == len(run.steps) and len(set(run.losses)) == 1
     if len(scales) < 2 or scales[-1] >= scales[0] or not still:
         return None
     return f"skipped all {len(run.steps)} steps: fp16 gradients overflowed, and the loss scale fell from {scales[0]:g} to {scales[-1]:g}"
@@ -64,9 +64,9 @@ def ranks_differ(run: SmokeRun) -> str | None:
 def stages_differ(first: SmokeRun, second: SmokeRun) -> str | None:
     """The first step in which two ZeRO stages part."""
     allowed = _STAGES.get(first.dtype or "", _STAGES_HALF)
-    for number, (one, other) in enumerate(zip(first.losses, second.losses, strict=True), 1):
-        if math.isfinite(one) and math.isfinite(other) and difference(one, other) > allowed:
-            return f"{first.recipe} has a loss of {one:.5g} in step {number}, and {second.recipe} {other:.5g}"
+    for number, (one, other) in enumerate(zip(first.steps, second.steps, strict=True), 1):
+        if one.loss is not None and other.loss is not None and difference(one.loss, other.loss) > allowed:
+            return f"{first.recipe} has a loss of {one.loss:.5g} in step {number}, and {second.recipe} {other.loss:.5g}"
     return None
 
 

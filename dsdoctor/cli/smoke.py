@@ -34,13 +34,14 @@ def _smoke(values: dict[str, Any]) -> int:
         click.echo(listing())
         return 0
     wanted = request(values)
-    shown = not values["as_json"] or sys.stderr.isatty()
-    with progress(shown) as live, recording(values["events"], live) as observe:
+    wanted_live = not values["as_json"] or sys.stderr.isatty()
+    with progress(wanted_live) as live, recording(values["events"], live) as observe:
         report = examine(wanted, observe)
     if values["html"]:
+        from dsdoctor.cli.privacy import shown
         from dsdoctor.render import smoke_html
 
-        write(smoke_html.render(report), values["html"])
+        write(smoke_html.render(shown(report, "html", None)), values["html"])
     write(
         render(report, "json", 0, to_file=False) if values["as_json"] else render_smoke(report, values["verbose"]), None
     )

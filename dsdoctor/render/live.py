@@ -82,6 +82,14 @@ class Live:
             return ""
         return f"{self._now.recipe} ({self._now.place})" if self._now.place else self._now.recipe
 
+    def brief(self, at: float) -> str:
+        """ "smoke run of zero2 (2 of 5): steps, 4 of 10, 0.3 s", "" when nothing runs."""
+        if self._now is None:
+            return ""
+        phase = self._now.phases[-1] if self._now.phases else None
+        told = f": {phase.words}, {_progress(phase, self._now, 1, at, True)[1]}" if phase else ""
+        return f"smoke run of {self.title or 'a recipe'}{told}"
+
     def see(self, event: Event, at: float) -> None:
         """Take one event in; those of other things are none of its business."""
         if not event.kind.startswith("smoke-"):

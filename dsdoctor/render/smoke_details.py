@@ -1,5 +1,6 @@
 """What there is to tell of one smoke run beyond its row: parts, each with a label, that every view lays out in its way."""
 
+import math
 import statistics
 from collections.abc import Iterable, Iterator
 
@@ -12,6 +13,8 @@ from dsdoctor.render.smoke_evidence import evidence, verbatim
 from dsdoctor.render.smoke_figures import load, memory, numbers, swap
 from dsdoctor.render.smoke_summary import sound
 from dsdoctor.smoke.recipes import BY_NAME
+
+_IN_BRIEF = 9  # phases
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,16 +64,17 @@ def parts(run: SmokeRun, depth: int) -> Iterator[Part]:
     if run.outcome == "not-applicable":
         return
     yield from _told(_fate(run), "what happened")
+    yield from _told(run.notes, "your config in this run")
     yield from _proofs(run, depth)
     yield from _phases(run, depth)
     if depth > 0:
         yield from _curves(run)
         yield from _told(numbers(run), "steps")
-        yield from _told(memory(run), "memory")
+    yield from _told(memory(run, depth), "memory")
     yield from _told(load(run, depth), "load")
     yield from _told(swap(run), "disk")
     yield from _collectives(run)
-    if not sound(run) or depth > 1:
+    if not sound(run):
         yield from _told(evidence(run), "evidence")
     if depth > 1:
         yield from _ranks(run)
@@ -137,7 +141,7 @@ def _phases(run: SmokeRun, depth: int) -> Iterator[Part]:
     """Of the leading rank, and of the one that fell first when that is another."""
     mine = led(run)
     if depth < 1:
-        yield from _told([", ".join(f"{p.name} {_lasted(p)}" for p in mine)] if mine else [], "phases")
+        yield from _told(_brief(mine), "phases")
         return
     ends = finite(
         run_end for phase in run.phases for run_end in (phase.start_s, phase.start_s + (phase.seconds or 0.0))
@@ -148,6 +152,17 @@ def _phases(run: SmokeRun, depth: int) -> Iterator[Part]:
     fallen = tuple(p for p in run.phases if p.rank == run.fell_first and p.rank != mine[0].rank)
     if fallen and depth > 1:
         yield Part(label=f"phases of rank {run.fell_first}", lines=tuple(_phase(phase, whole) for phase in fallen))
+
+
+def _brief(phases: tuple[SmokePhase, ...]) -> Iterator[str]:
+    """All in one sentence; of very many the longest, in their order."""
+    longest = sorted(phases, key=lambda phase: -(phase.seconds if known(phase.seconds) else math.inf))[:_IN_BRIEF]
+    named = [f"{phase.name} {_lasted(phase)}" for phase in phases if phase in longest]
+    rest = [phase.seconds for phase in phases if phase not in longest]
+    if rest:
+        named.append(f"{counted(len(rest), 'shorter one')} {seconds(sum(finite(rest)))}")
+    if named:
+        yield ", ".join(named)
 
 
 def _phase(phase: SmokePhase, whole: float) -> Line:
@@ -187,7 +202,7 @@ def _collectives(run: SmokeRun) -> Iterator[Part]:
     for one in run.collectives:
         rates = [value / 1e9 for value in finite(one.bytes_per_s)]
         told = (min(rates), statistics.median(rates), max(rates)) if rates else ()
-        figures = tuple(f"{value:.3g}" for value in told) or ("-", "-", "-")
+        figures = tuple(f"{value:#.3g}".rstrip(".") for value in told) or ("-", "-", "-")
         lines.append(Line(cells=(one.name, size(one.message_bytes), *figures, "right" if one.correct else "WRONG")))
     if lines:
         yield Part(

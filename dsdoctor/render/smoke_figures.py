@@ -20,15 +20,15 @@ def numbers(run: SmokeRun) -> Iterator[str]:
             yield f"{name} {seen[0]}" + (f" -> {seen[-1]}" if len(seen) > 1 else "")
 
 
-def memory(run: SmokeRun) -> Iterator[str]:
-    """Peaks, and where they come from."""
-    rank = largest(run)
+def memory(run: SmokeRun, depth: int) -> Iterator[str]:
+    """Peaks, and where they come from; in brief that of the host alone, for the row has the other."""
+    rank = largest(run) if depth > 0 else None
     if rank is not None:
         where = f" in {rank.peak_phase}" if rank.peak_phase else ""
         reserved = f" ({size(rank.peak_reserved_bytes)} reserved)" if known(rank.peak_reserved_bytes) else ""
         who = f", rank {rank.rank} held most" if run.world_size > 1 else ""
         yield f"VRAM: torch's allocator peaked at {size(rank.peak_bytes)}{reserved}{where}{who}"
-    used = finite(run.curves.gpu_bytes) if run.curves else []
+    used = finite(run.curves.gpu_bytes) if run.curves and depth > 0 else []
     if used:
         yield f"NVML saw up to {size(max(used))} in use on the GPUs of the run: with CUDA contexts and other programs"
     hosts = [(r.peak_host_bytes or 0, r.rank) for r in run.ranks if known(r.peak_host_bytes)]

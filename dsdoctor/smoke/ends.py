@@ -57,7 +57,7 @@ def told(
         because=story.not_applicable,
         launcher=job.launcher,
         config=job.config_path if job.config is not None else None,
-        **{"world_size": job.ranks, **story.setup},
+        **{"world_size": job.ranks, "accelerator": "cuda" if job.use_gpu else "cpu", **story.setup},
         phases=_phases(story, first),
         steps=tuple(story.steps),
         ranks=tuple(ranks),

@@ -1,7 +1,7 @@
 """A user's own configuration, made fit for a smoke run: on the tiny model, on the ranks that are here, with no trace."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -108,10 +108,12 @@ def _leave_out(own: dict[str, Any], world_size: int) -> Iterator[str]:
 
 
 def _swap_here(own: dict[str, Any], folder: str | None) -> Iterator[str]:
-    for section in _offloads(own):
-        if section.get("device") == "nvme" and folder is not None and section.get("nvme_path") != folder:
-            yield f"swap files go to {folder}, not to {section.get('nvme_path')}"
-            section["nvme_path"] = folder
+    elsewhere = [s for s in _offloads(own) if s.get("device") == "nvme" and s.get("nvme_path") != folder]
+    if folder is None or not elsewhere:
+        return
+    yield f"swap files go to {folder}, not to {' and '.join(sorted({str(s.get('nvme_path')) for s in elsewhere}))}"
+    for section in elsewhere:
+        section["nvme_path"] = folder
 
 
 def _fit(own: dict[str, Any], world_size: int) -> Iterator[str]:
@@ -184,11 +186,11 @@ def _enabled(section: Any) -> bool:
     return isinstance(section, dict) and section.get("enabled") not in (None, False, "false", "False", 0)
 
 
-def _whole(value: Any) -> bool:
+def _whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _more_than_one(value: Any) -> bool:
+def _more_than_one(value: Any) -> TypeGuard[int]:
     return _whole(value) and value > 1
 
 

@@ -137,12 +137,14 @@ class _Run:
                 self._ends.fell(time.monotonic())
             self._tell_phase()
         for step in self._story.steps[self._steps :]:
-            values = {"number": step.number, "steps": self._job.steps, "loss": step.loss, "ms": step.ms}
+            told = {"number": step.number, "steps": self._job.steps, "loss": step.loss, "ms": step.ms}
+            values = {name: float(value) for name, value in told.items() if value is not None}
             self._observe(Event(kind="smoke-step", name=self._job.recipe.name, values=values))
         self._steps = len(self._story.steps)
 
     def _tell_phase(self) -> None:
-        phase = self._story.ranks[0].phase
+        ending = all(one.done for one in self._story.ranks.values())
+        phase = "ending" if ending else self._story.ranks[0].phase
         if phase is not None and phase != self._phase:
             self._phase = phase
             self._observe(Event(kind="smoke-phase", name=phase, detail=_words(phase)))

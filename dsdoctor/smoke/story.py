@@ -1,5 +1,6 @@
 """What the ranks tell, put together: the pure part of watching a run. Times are time.monotonic of the machine."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -84,6 +85,7 @@ class Story:
         story, handler = self.ranks.get(rank), self._handlers.get(str(event.get("what")))
         if story is None or handler is None:
             return
+        event = {name: _plain(value) for name, value in event.items()}
         try:
             at = float(event["t"])
             handler(rank, story, event, at)
@@ -169,3 +171,8 @@ class Story:
 
     def _done(self, rank: int, story: RankStory, event: Mapping[str, Any], at: float) -> None:
         story.done = True
+
+
+def _plain(value: Any) -> Any:
+    """None for a number that JSON cannot hold: a report must be readable again."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -42,21 +42,21 @@ def test_a_healthy_set_of_runs_is_quiet(check: Check) -> None:
 
 @pytest.mark.parametrize("check", checks_of(family), ids=lambda check: check.code)
 def test_a_run_that_fell_has_no_numbers_to_judge(check: Check) -> None:
-    odd: dict[str, Any] = {"losses": (1.0, math.nan), "collectives": (msgspec.structs.replace(REDUCE, correct=False),)}
+    odd: dict[str, Any] = {"losses": (1.0, None), "collectives": (msgspec.structs.replace(REDUCE, correct=False),)}
     assert status(check, h.fallen_run(**odd)) is Status.NOT_APPLICABLE
 
 
 @pytest.mark.parametrize(
     ("losses", "word"),
     [
-        ((1.0, math.nan), "nan in step 2"),
-        ((math.inf, 1.0), "inf in step 1"),
+        ((1.0, None), "no finite number in step 2"),
+        ((None, 1.0), "no finite number in step 1"),
         ((1.0, 1.2), "from 1 to 1.2 in 2 steps"),
         ((1.0, 1.0), "did not learn"),
         ((), "without a loss"),
     ],
 )
-def test_a_run_that_ended_but_did_not_learn(losses: tuple[float, ...], word: str) -> None:
+def test_a_run_that_ended_but_did_not_learn(losses: tuple[float | None, ...], word: str) -> None:
     (finding,) = told(family.losses_fall, h.smoke_run(losses=losses))
     assert word in finding.message
     assert (finding.cause, finding.subject) == ("smoke-loss-wrong", "zero2")

@@ -168,7 +168,7 @@ def hostile() -> SmokeRun:
     rank = SmokeRank(rank=0, ending="failed", error_type=HOSTILE, error=HOSTILE, last_phase=HOSTILE, stack=HOSTILE, signal=HOSTILE,
                      device=HOSTILE, peak_bytes=1, peak_phase=HOSTILE, loss=nan, silent_s=nan)  # fmt: skip
     return SmokeRun(
-        recipe=HOSTILE, outcome="failed", because=HOSTILE, launcher=HOSTILE, config=HOSTILE, accelerator=HOSTILE, device=HOSTILE,
+        recipe=HOSTILE, outcome="failed", because=HOSTILE, launcher=HOSTILE, config=HOSTILE, notes=(HOSTILE,), accelerator=HOSTILE, device=HOSTILE,
         dtype=HOSTILE, offload=HOSTILE, parallel=HOSTILE,
         phases=(SmokePhase(name=HOSTILE, seconds=nan, start_s=nan), SmokePhase(name=HOSTILE, seconds=2.0, start_s=1.0),
                 SmokePhase(name=HOSTILE, seconds=None, start_s=3.0)),

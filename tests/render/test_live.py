@@ -52,6 +52,17 @@ def test_it_says_which_recipe_of_how_many_and_for_how_long() -> None:
     assert started(place=None).lines(80, 3.0)[0] == "smoke run of zero2, 3 s"
 
 
+def test_in_brief_it_is_one_sentence() -> None:
+    live = started()
+    assert live.brief(1.0) == "smoke run of zero2 (2 of 5)"
+    phase(live, "rendezvous", 1.0, "waiting for the others")
+    assert live.brief(3.0) == "smoke run of zero2 (2 of 5): waiting for the others, 2.0 s"
+    phase(live, "steps", 3.0)
+    step(live, 4, 0.9, 4.0)
+    assert live.brief(5.0) == "smoke run of zero2 (2 of 5): steps, 4 of 10, 2.0 s"
+    assert Live().brief(0.0) == ""
+
+
 def test_phases_have_bars_with_their_time_and_the_last_one_pulses() -> None:
     live = started()
     phase(live, "import torch", 0.5, "importing torch")

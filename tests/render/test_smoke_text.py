@@ -65,7 +65,10 @@ def test_a_run_without_a_gpu_has_no_column_for_its_memory() -> None:
 
 
 def test_a_run_that_went_well_in_company_is_told_briefly_and_alone_in_full() -> None:
-    assert "import torch 2.1 s, import deepspeed 3.4 s" in section(shown(), "zero2")
+    brief = section(shown(), "zero2")
+    assert "import torch 2.1 s, import deepspeed 3.4 s" in brief
+    assert "memory: host memory peaked at 1.5 GiB" in brief
+    assert "allocator" not in brief
     alone = shown(smoke_runs.zero2())
     assert re.search(r"import torch      \u2588{5,}\u2591+  2\.1 s", alone)
     for part in (
@@ -110,6 +113,20 @@ def test_stacks_and_output_come_with_v() -> None:
 def test_collectives_show_the_bytes_and_the_rates_with_their_spread() -> None:
     page = shown(smoke_runs.comm())
     assert re.split(r"\s{2,}", row(page, "all_gather")) == ["", "all_gather", "32 MiB", "180", "202", "214", "right"]
+
+
+def test_of_very_many_phases_a_brief_run_names_the_longest() -> None:
+    many = smoke_runs.phases(("import torch", 3.0), *((f"all_gather {n} KiB", 0.01) for n in range(20)), ("steps", 2.0))
+    told = section(shown(smoke_runs.comm(phases=many), smoke_runs.zero2()), "comm")
+    assert "phases: import torch 3.0 s, all_gather 0 KiB 10 ms," in told
+    assert "steps 2.0 s, 13 shorter ones 130 ms" in told
+
+
+def test_what_was_changed_in_the_users_config_is_told() -> None:
+    run = smoke_runs.zero2(config="conf/ds.json", notes=("train_batch_size 512 became 8",))
+    told = section(shown(run, smoke_runs.comm()), "zero2")
+    assert "with your conf/ds.json" in told
+    assert "your config in this run: train_batch_size 512 became 8" in told
 
 
 def test_the_disk_is_held_against_its_plain_test() -> None:

@@ -3,8 +3,10 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
+from dsdoctor.facts import SmokeRun
 from dsdoctor.probes.answers import entry
 from dsdoctor.smoke.story import Story
 
@@ -84,7 +86,6 @@ def test_swapped_bytes_of_all_ranks_are_added_and_those_of_the_folder_are_not(st
         b'{"what": "step", "number": 1}',
         b'{"t": "soon", "what": "begin", "name": "x"}',
         b'{"t": 1.0, "what": "step", "number": "one", "loss": 1, "ms": 1}',
-        b'{"t": 1.0, "what": "step", "number": 1, "loss": null, "ms": 1}',
         b'{"t": 1.0, "what": "rank", "loss": "nan?"}',
         b'{"t": 1.0, "what": "swap", "path": 7}',
         b'{"t": 1.0, "what": "collective", "name": "all_reduce"}',
@@ -100,7 +101,10 @@ def test_a_line_that_is_cut_off_or_somebody_elses_changes_nothing(story: Story, 
     assert (story.ranks[0].phase, list(story.steps), story.swap, dict(story.collectives), story.rank_facts(0)) == before
 
 
-def test_loss_that_is_no_number_is_told() -> None:
+def test_loss_that_is_no_number_is_kept_as_a_step_without_one_and_can_be_read_again() -> None:
     story = Story(1, BEGAN)
-    story.hear(0, entry(b'{"t": 101.0, "what": "step", "number": 1, "loss": NaN, "ms": 1.0}'))
-    assert [str(step.loss) for step in story.steps] == ["nan"]
+    for loss in ("NaN", "Infinity", "1.5"):
+        story.hear(0, entry(f'{{"t": 101.0, "what": "step", "number": 1, "loss": {loss}, "ms": 1.0}}'.encode()))
+    assert [step.loss for step in story.steps] == [None, None, 1.5]
+    run = SmokeRun(recipe="zero2", outcome="failed", steps=tuple(story.steps))
+    assert msgspec.json.decode(msgspec.json.encode(run), type=SmokeRun) == run

@@ -1,9 +1,13 @@
 """Smoke runs on the screen: which ran, how each went, and all about the selected one."""
 
+import threading
+from pathlib import Path
+
 import msgspec
 import pytest
 
-from dsdoctor.facts import SmokeProof, SmokeRun, Unavailable
+from dsdoctor.events import Event
+from dsdoctor.facts import Smoke, SmokeProof, SmokeRun, Unavailable
 from dsdoctor.model import Report
 from tests.render import smoke_runs
 from tests.tui import reports
@@ -11,6 +15,7 @@ from tests.tui.screen import SIZES, doctor, lines, reads, text
 
 every_size = pytest.mark.parametrize("size", SIZES, ids=["80x24", "120x40", "60x20"])
 WIDE = (120, 40)
+RECORDED = Path(__file__).parents[2] / "fixtures/smoke/cpu-2-ranks"
 
 
 def trained(*runs: SmokeRun) -> Report:
@@ -65,6 +70,21 @@ async def test_the_selected_run_is_told_in_full(size: tuple[int, int]) -> None:
 
 
 @every_size
+async def test_a_recorded_run_is_shown_as_it_was(size: tuple[int, int]) -> None:
+    recorded = msgspec.json.decode((RECORDED / "runs.json").read_bytes(), type=Smoke)
+    app = doctor(trained(*recorded.runs))
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await reads(pilot, "HEALTHY")
+        await pilot.press("6", "down", "enter")
+        await reads(pilot, "zero3 (ZeRO-3", "2 ranks on cpu, fp32", "1.09 -> 0.722", "132 ms", "55 ms (36-107)")
+        for _ in range(3):
+            await pilot.press("pagedown")
+            await pilot.wait_for_scheduled_animations()
+        await pilot.press("end")
+        await reads(pilot, "16544 of 33088")
+
+
+@every_size
 async def test_without_a_run_it_says_how_to_make_one(size: tuple[int, int]) -> None:
     app = doctor(reports.healthy())
     async with app.run_test(size=size, notifications=True) as pilot:
@@ -103,6 +123,27 @@ async def test_examining_anew_keeps_the_selected_recipe() -> None:
         screen = app.screen
         screen.show(coming[1])  # type: ignore[attr-defined]
         await reads(pilot, "FAILED    zero1", "zero1 (ZeRO-1")
+
+
+@every_size
+async def test_a_recheck_that_trains_tells_how_far_it_is(size: tuple[int, int]) -> None:
+    go_on = threading.Event()
+
+    def recheck(before: Report, code: str) -> Report:
+        app._watch(Event(kind="smoke-started", name="zero2", detail="1 of 1"))
+        app._watch(Event(kind="smoke-phase", name="steps"))
+        app._watch(Event(kind="smoke-step", name="zero2", values={"number": 4, "steps": 10, "loss": 0.9, "ms": 9.0}))
+        go_on.wait(30)
+        app._watch(Event(kind="smoke-ended", name="zero2", outcome="ok"))
+        return before
+
+    app = doctor(reports.sick(), recheck=recheck)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await reads(pilot, "PROBLEMS", "CUDA012")
+        await pilot.press("r")
+        await reads(pilot, "smoke run of zero2 (1 of 1): steps, 4 of 10")
+        go_on.set()
+        await reads(pilot, "CUDA012 is still ERROR")
 
 
 async def test_the_text_follows_the_width_of_the_terminal() -> None:

@@ -1,7 +1,7 @@
 """How a rank tells what it does: JSON lines into a file of its own in the run's folder, never stdout.
 
 Every line has ``t`` (time.monotonic, the same clock for all processes of a machine) and ``what``:
-hello, begin, end, setup, step, memory, rank, proof, collective, swap, error, done.
+hello, begin, end, setup, step, memory, rank, proof, collective, swap, not-applicable, error, done.
 """
 
 import contextlib
@@ -117,7 +117,8 @@ class Channel:
             time.sleep(SAMPLE_S)
             cuda = _cuda()
             if cuda:
-                self.say("memory", allocated=cuda.memory_allocated(), reserved=cuda.memory_reserved())
+                own = self.local_rank  # CUDA's current device is the thread's own: here it would always be the first
+                self.say("memory", allocated=cuda.memory_allocated(own), reserved=cuda.memory_reserved(own))
 
     def _last_facts(self):
         cuda = _cuda()

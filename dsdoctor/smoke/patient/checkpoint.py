@@ -44,9 +44,7 @@ def resume(order, channel, settings, folder, inputs, targets, went_on):
     with channel.phase("load"):
         path, state = engine.load_checkpoint(folder, tag=TAG)
     resumed = further(channel, engine, inputs, targets) if path else []
-    same = len(resumed) == len(went_on) and all(
-        math.isclose(one, other, rel_tol=TOLERANCE) for one, other in zip(went_on, resumed)
-    )
+    same = bool(resumed) and all(math.isclose(went_on[i], resumed[i], rel_tol=TOLERANCE) for i in range(STEPS_AFTER))
     counted = bool(state) and state.get("steps") == order["steps"]
     channel.proof(
         "resumes",
@@ -73,7 +71,7 @@ def consolidate(channel, folder, engine, inputs, targets, saved_loss):
             "zero-to-fp32",
             math.isclose(saved_loss, loss, rel_tol=TOLERANCE),
             "loss %.6f when saved, %.6f of a plain model with the consolidated weights; the checkpoint has %d bytes in %d files"
-            % ((saved_loss, loss) + measured(folder)),
+            % (saved_loss, loss, *measured(folder)),
         )
     torch.distributed.barrier()
 

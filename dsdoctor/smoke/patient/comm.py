@@ -45,7 +45,7 @@ def tell(channel, name, size, seconds, wrong, always):
 def measure(collective, size):
     """Seconds of each timed repetition, and what was wrong with a result: None when every element is as it must be."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
-    prepare, call, result, expected = collective(size // FLOAT // ranks * ranks, rank, ranks)
+    prepare, call, result, pieces = collective(size // FLOAT // ranks * ranks, rank, ranks)
     seconds, wrong = [], None
     for _ in range(1 + TIMED):
         result.fill_(-1.0)  # nothing that was there before may pass for a result
@@ -56,7 +56,7 @@ def measure(collective, size):
         call()
         synchronize()
         seconds.append(max(time.perf_counter() - started, 1e-9))
-        wrong = wrong or difference(result, expected)
+        wrong = wrong or difference(result, pieces)
     return seconds[1:], wrong
 
 
@@ -65,14 +65,21 @@ def synchronize():
         get_accelerator().synchronize()
 
 
-def difference(result, expected):
-    """How many elements are not as they must be, and the first of them, in words; None when all are."""
-    off = torch.nonzero(result != expected).flatten()
-    if off.numel() == 0:
-        return None
-    at = int(off[0])
-    values = (off.numel(), result.numel(), at, float(result[at]), float(expected[at]))
-    return "%d of %d elements differ, the first at %d: %s instead of %s" % values
+def difference(result, pieces):
+    """How many elements are not as they must be, and the first of them, in words; None when all are.
+
+    Piece by piece: what all ranks sent would double the memory that all_gather takes.
+    """
+    begin = 0
+    for piece in pieces():
+        got = result[begin : begin + piece.numel()]
+        off = torch.nonzero(got != piece).flatten()
+        if off.numel():
+            at = int(off[0])
+            values = (off.numel(), piece.numel(), begin + at, float(got[at]), float(piece[at]))
+            return "%d of %d elements differ, the first at %d: %s instead of %s" % values
+        begin += piece.numel()
+    return None
 
 
 def message(count, rank):
@@ -93,31 +100,39 @@ def nothing():
     pass
 
 
-# Each gives what to do before a call, the call, where its result will lie, and what must lie there.
+# Each gives what to do before a call, the call, where its result will lie, and the pieces that must lie there.
 
 
 def all_reduce(count, rank, ranks):
     mine, summed = message(count, rank), room(count)
-    return lambda: summed.copy_(mine), lambda: dist.all_reduce(summed), summed, total(count, ranks)
+    return lambda: summed.copy_(mine), lambda: dist.all_reduce(summed), summed, lambda: [total(count, ranks)]
 
 
 def all_gather(count, rank, ranks):
     mine, whole = message(count, rank), room(count * ranks)
-    expected = torch.cat([message(count, sender) for sender in range(ranks)])
-    return nothing, lambda: dist.all_gather_into_tensor(whole, mine), whole, expected
+    return nothing, lambda: dist.all_gather_into_tensor(whole, mine), whole, lambda: every_message(count, ranks)
+
+
+def every_message(count, ranks):
+    for rank in range(ranks):
+        yield message(count, rank)
 
 
 def reduce_scatter(count, rank, ranks):
     mine, part = message(count, rank), room(count // ranks)
-    expected = total(count, ranks).chunk(ranks)[rank]
-    return nothing, lambda: dist.reduce_scatter_tensor(part, mine), part, expected
+    return (
+        nothing,
+        lambda: dist.reduce_scatter_tensor(part, mine),
+        part,
+        lambda: [total(count, ranks).chunk(ranks)[rank]],
+    )
 
 
 def broadcast(count, rank, ranks):
     """From the last rank: not the one that everything else begins at."""
     mine, got = message(count, rank), room(count)
     prepare = (lambda: got.copy_(mine)) if rank == ranks - 1 else nothing
-    return prepare, lambda: dist.broadcast(got, ranks - 1), got, message(count, ranks - 1)
+    return prepare, lambda: dist.broadcast(got, ranks - 1), got, lambda: [message(count, ranks - 1)]
 
 
 def point_to_point(count, rank, ranks):
@@ -135,7 +150,7 @@ def point_to_point(count, rank, ranks):
             dist.recv(got, before)
             dist.send(mine, after)
 
-    return nothing, call, got, message(count, before)
+    return nothing, call, got, lambda: [message(count, before)]
 
 
 COLLECTIVES = {

@@ -5,6 +5,7 @@ On a CPU both need a process group that is made for them: neither Accelerate's `
 """
 
 import contextlib
+import functools
 import math
 import os
 import time
@@ -17,10 +18,7 @@ from dsdoctor_smoke import holdings, tiny, zero
 QUIET = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "WANDB_MODE": "disabled"}
 STAGE = 2
 VOCABULARY, LENGTH = 128, 16
-BF16_ON_CPU = (
-    "transformers refuses bf16 with DeepSpeed on a CPU: \"Your setup doesn't support bf16/gpu. You need to assign use_cpu"
-    ' if you want to train the model on CPU" (TrainingArguments), and use_cpu turns DeepSpeed off'
-)
+BF16_ON_CPU = 'transformers refuses bf16 with DeepSpeed on a CPU: "%s" (use_cpu would turn DeepSpeed off)'
 ALONE = "the Trainer of this transformers sees %d process with DeepSpeed on a CPU, however many were started"
 
 
@@ -46,9 +44,11 @@ def as_users_write(stage):
 
 def precision(settings, dtype):
     """What Hugging Face is to be told: a type that the configuration switches on by itself, ``dtype`` where it says auto."""
-    enabled = {name: (settings.get(name) or {}).get("enabled") for name in ("bf16", "fp16")}
-    switched_on = [name for name in enabled if enabled[name] is True]
-    return switched_on[0] if switched_on else dtype if enabled.get(dtype) == "auto" else "fp32"
+    for name in ("bf16", "fp16"):
+        if zero.stated(settings, name + ".enabled") is True:
+            return name
+    section = settings.get(dtype)
+    return dtype if isinstance(section, dict) and section.get("enabled") == "auto" else "fp32"
 
 
 def by_accelerate(order, channel):
@@ -64,7 +64,7 @@ def by_accelerate(order, channel):
             deepspeed_plugin=DeepSpeedPlugin(hf_ds_config=settings),
             kwargs_handlers=[InitProcessGroupKwargs(backend="gloo")] if order["cpu"] else [],
         )
-        engine, optimizer, loader = accelerator.prepare(*parts(order, settings, channel.world_size))
+        engine, optimizer, loader = accelerator.prepare(*parts(order, settings, channel.world_size))[:3]
     insist(engine, accelerator.num_processes, channel.world_size)
     tiny.describe(
         channel, zero.dtype_of(engine), stage=engine.zero_optimization_stage(), offload=zero.offloading(settings)
@@ -76,18 +76,21 @@ def by_accelerate(order, channel):
 
 def parts(order, settings, ranks):
     """Model, optimizer and loader of the same fixed global batch as everywhere; placeholders for what the configuration makes."""
-    from accelerate.utils import DummyOptim
+    from accelerate.utils import DummyOptim, DummyScheduler
 
     torch.manual_seed(order["seed"])
     model = tiny.perceptron(torch)
     model.config = types.SimpleNamespace(hidden_size=tiny.WIDTHS[0])  # Accelerate sizes buckets by it
     make = DummyOptim if "optimizer" in settings else torch.optim.AdamW
-    micro = settings.get("train_micro_batch_size_per_gpu")
-    micro = micro if isinstance(micro, int) else tiny.MICRO_BATCH
+    optimizer = make(model.parameters(), lr=1e-3)
+    micro = zero.stated(settings, "train_micro_batch_size_per_gpu", tiny.MICRO_BATCH)
     pairs = torch.utils.data.TensorDataset(
         *tiny.batch(torch, order["seed"], micro * ranks, tiny.WIDTHS, torch.float32, "cpu")
     )
-    return model, make(model.parameters(), lr=1e-3), torch.utils.data.DataLoader(pairs, batch_size=micro)
+    found = [model, optimizer, torch.utils.data.DataLoader(pairs, batch_size=micro)]
+    if "scheduler" in settings:
+        found.append(DummyScheduler(optimizer, total_num_steps=order["steps"] * ranks, warmup_num_steps=1))
+    return found
 
 
 def accelerated(accelerator, engine, optimizer, loader):
@@ -100,7 +103,7 @@ def accelerated(accelerator, engine, optimizer, loader):
         for _ in range(engine.gradient_accumulation_steps()):
             inputs, targets = next(batches)
             with accelerator.accumulate(engine):
-                loss = torch.nn.functional.mse_loss(engine(inputs.to(kind)).float(), targets.float())
+                loss = torch.nn.functional.mse_loss(engine(inputs.to(kind)).float(), targets.to(kind).float())
                 accelerator.backward(loss)
                 optimizer.step()
                 optimizer.zero_grad()
@@ -131,13 +134,15 @@ def by_trainer(order, channel):
         import transformers
     settings = for_trainer(order)
     dtype = precision(settings, tiny.choose_dtype(torch, order["dtype"], order["cpu"]))
-    because = refused(order, dtype)
-    if because:
-        channel.say("not-applicable", because=because)
-        return
     with contextlib.ExitStack() as phase:
         phase.enter_context(channel.phase("initialize"))
-        told = transformers.TrainingArguments(**arguments(order, settings, dtype))
+        try:
+            told = transformers.TrainingArguments(**arguments(order, settings, dtype))
+        except ValueError as error:
+            if not (order["cpu"] and "bf16" in str(error)):
+                raise
+            channel.say("not-applicable", because=BF16_ON_CPU % error)
+            return
         if told.world_size != channel.world_size:
             channel.say("not-applicable", because=ALONE % told.world_size)
             return
@@ -155,8 +160,8 @@ def for_trainer(order):
     """The user's configuration, its scheduler bound to our number of steps; or one in the form of the documentation."""
     if order["config"]:
         settings = dict(order["config"])
-        scheduler = settings.get("scheduler")
-        if "total_num_steps" in (scheduler or {}).get("params", {}):
+        if zero.stated(settings, "scheduler.params.total_num_steps"):
+            scheduler = settings["scheduler"]
             settings["scheduler"] = dict(scheduler, params=dict(scheduler["params"], total_num_steps="auto"))
         return settings
     settings = as_users_write(order["stage"] or STAGE)
@@ -165,24 +170,9 @@ def for_trainer(order):
     return settings
 
 
-def refused(order, dtype):
-    """Why the Trainer can't do this with DeepSpeed, or None."""
-    from transformers.utils import is_torch_bf16_gpu_available
-
-    if order["cpu"] and dtype == "bf16" and not is_torch_bf16_gpu_available():
-        return BF16_ON_CPU
-    return None
-
-
 def arguments(order, settings, dtype):
     """TrainingArguments that agree with the configuration: the Trainer refuses a value that differs."""
-
-    def stated(path, default):
-        value = settings
-        for key in path.split("."):
-            value = value.get(key) if isinstance(value, dict) else None
-        return default if value in (None, "auto") else value
-
+    stated = functools.partial(zero.stated, settings)
     beta1, beta2 = stated("optimizer.params.betas", (0.9, 0.999))
     rate = stated("optimizer.params.lr", stated("scheduler.params.warmup_max_lr", 1e-3))
     return dict(
@@ -220,7 +210,7 @@ def made_on_a_cpu():
 
     os.environ["ACCELERATE_USE_DEEPSPEED"] = "true"
     if not hasattr(AcceleratorConfig, "use_configured_state"):
-        return {}  # before transformers 4.43, when Accelerate found the group by itself
+        return {}  # before transformers 4.42, when Accelerate found the group by itself
     PartialState(backend="gloo")
     return {"accelerator_config": {"use_configured_state": True}}
 
@@ -239,7 +229,9 @@ def sentences(seed, count):
     """One global batch of random words: every epoch is one step on it."""
     generator = torch.Generator().manual_seed(seed)
     words = torch.randint(VOCABULARY, (count, LENGTH), generator=generator)
-    return [{"input_ids": sentence, "labels": sentence} for sentence in words]
+    labels = words.clone()
+    labels[:, 0] = -100  # never predicted; transformers 4.47.1 counts it unless told so
+    return [{"input_ids": words[i], "labels": labels[i]} for i in range(count)]
 
 
 def teller(base, channel, trainer, settings, phase):
@@ -279,8 +271,7 @@ def teller(base, channel, trainer, settings, phase):
 def finish(order, channel, trainer):
     """The loss of the same sentences on every rank."""
     engine = trainer.model_wrapped
-    words = sentences(order["seed"], tiny.MICRO_BATCH)
-    rows = torch.stack([row["input_ids"] for row in words]).to(engine.device)
+    rows = torch.stack([row["input_ids"] for row in sentences(order["seed"], tiny.MICRO_BATCH)]).to(engine.device)
     engine.eval()
     with torch.no_grad():
         loss = engine(input_ids=rows, labels=rows).loss

@@ -6,6 +6,8 @@ import torch
 from deepspeed.moe.layer import MoE
 from deepspeed.moe.utils import is_moe_param, split_params_into_different_moe_groups_for_optimizer
 from dsdoctor_smoke import holdings, tiny, zero
+from dsdoctor_smoke.pipeline import TOLERANCE, loss_of
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 WIDTH = 64
 INNER = 128
@@ -14,17 +16,19 @@ MICRO_BATCH = 32
 LOSS_SHARE = 0.01  # of the loss that wants the gate to use all experts alike
 
 
+def expert():
+    return torch.nn.Sequential(torch.nn.Linear(WIDTH, INNER), torch.nn.ReLU(), torch.nn.Linear(INNER, WIDTH))
+
+
 class Mixture(torch.nn.Module):
     """Two linear maps with experts between them. The gate is deterministic and no token is dropped."""
 
     def __init__(self, ranks):
         super().__init__()
-        nn = torch.nn
-        expert = nn.Sequential(nn.Linear(WIDTH, INNER), nn.ReLU(), nn.Linear(INNER, WIDTH))
         count = EXPERTS_EACH * ranks
-        self.first, self.last = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.first, self.last = torch.nn.Linear(WIDTH, WIDTH), torch.nn.Linear(WIDTH, WIDTH)
         self.experts = MoE(
-            WIDTH, expert, num_experts=count, ep_size=ranks, k=1,
+            WIDTH, expert(), num_experts=count, ep_size=ranks, k=1,
             capacity_factor=count, eval_capacity_factor=count, use_rts=False,
         )  # fmt: skip
 
@@ -66,9 +70,13 @@ def train(channel, order, engine, dtype):
     inputs, targets = tiny.batch(torch, order["seed"], MICRO_BATCH * ranks, (WIDTH, WIDTH), kind, engine.device)
     mine, wanted = tiny.share(inputs, channel.rank, ranks), tiny.share(targets, channel.rank, ranks)
 
+    whole = tiny.share(outputs_in_one_piece(engine, inputs), channel.rank, ranks)
+    seen = []
+
     def step():
-        outputs, uneven, _ = engine(mine)
-        loss = torch.nn.functional.mse_loss(outputs.float(), wanted.float())
+        outputs, uneven, tokens = engine(mine)
+        seen.append((outputs.detach(), tokens))
+        loss = loss_of(outputs, wanted)
         engine.backward(loss + LOSS_SHARE * uneven)
         engine.step()
         return tiny.mean_over_ranks(torch, loss.detach()), engine.get_global_grad_norm(), zero.scale_of(engine)
@@ -76,21 +84,55 @@ def train(channel, order, engine, dtype):
     tiny.take_steps(channel, order["steps"], step)
     engine.eval()
     with torch.no_grad():
-        outputs, _, tokens = engine(inputs[:MICRO_BATCH])
+        outputs, _, _ = engine(inputs[:MICRO_BATCH])
     engine.train()
-    common = torch.nn.functional.mse_loss(outputs.float(), targets[:MICRO_BATCH].float())
-    channel.rank_facts(loss=float(common))
-    tell_tokens(channel, tokens, MICRO_BATCH)
+    channel.rank_facts(loss=float(loss_of(outputs, targets[:MICRO_BATCH])))
+    compare(channel, seen[0][0], whole, dtype)
+    if channel.rank == 0 and ranks > 1:
+        tell_travel(channel, [int(count) for count in seen[0][1]])
 
 
-def tell_tokens(channel, tokens, count):
-    """The gate sent every token somewhere, and some of them to another rank."""
-    if channel.rank == 0:
-        sent = [int(number) for number in tokens]
-        used = sum(1 for number in sent if number)
-        words = (count, used, len(sent), " ".join(str(number) for number in sent))
-        detail = "%d tokens went to %d of %d experts: %s" % words
-        channel.proof("tokens-travel", sum(sent) == count and used > 1, detail)
+def compare(channel, found, whole, dtype):
+    """This rank's outputs of the first step against those of the experts on one rank."""
+    away = float((found.float() - whole.float()).norm() / whole.float().norm())
+    words = (channel.rank, float(found.float().norm()), float(whole.float().norm()), away)
+    detail = "outputs of rank %d in the first step: norm %.6g through the ranks, %.6g in one piece, %.2g apart" % words
+    channel.proof("experts-agree", away <= TOLERANCE[dtype], detail)
+
+
+def outputs_in_one_piece(engine, inputs):
+    """What the model makes of the whole batch when every token finds its expert on this rank, in plain torch."""
+    model = engine.module
+    mine = torch.stack([parameters_to_vector(e.parameters()).detach() for e in local_experts(engine)])
+    every = torch.empty(model.experts.num_experts, mine.shape[1], dtype=mine.dtype, device=mine.device)
+    dist.all_gather_into_tensor(every, mine)
+    with torch.no_grad():
+        x = torch.relu(model.first(inputs))
+        gates = torch.softmax(
+            torch.nn.functional.linear(x.float(), model.experts.deepspeed_moe.gate.wg.weight.float()), 1
+        )
+        weights, chosen = gates.max(dim=1)
+        mixed = torch.zeros_like(x)
+        for number, vector in enumerate(every):
+            one = expert().to(dtype=x.dtype, device=x.device)
+            vector_to_parameters(vector, one.parameters())
+            mixed[chosen == number] = one(x[chosen == number])
+        return model.last(x + mixed * weights.to(x.dtype).unsqueeze(1))
+
+
+def local_experts(engine):
+    return engine.module.experts.deepspeed_moe.experts.deepspeed_experts
+
+
+def tell_travel(channel, sent):
+    """Of the tokens of rank 0, how many each expert got in the first step: all are there, some went to other ranks."""
+    away = sum(sent[EXPERTS_EACH:])
+    words = (away, MICRO_BATCH, " ".join(str(count) for count in sent))
+    channel.proof(
+        "tokens-travel",
+        sum(sent) == MICRO_BATCH and away > 0,
+        "%d of rank 0's %d tokens went to other ranks; by expert: %s" % words,
+    )
 
 
 def tell_holdings(channel, engine):
@@ -99,7 +141,7 @@ def tell_holdings(channel, engine):
     local = sum(p.numel() for p in parameters if is_moe_param(p))
     dense = sum(p.numel() for p in parameters) - local
     channel.rank_facts(**dict(holdings.told(engine), parameter_elements=dense + local * channel.world_size))
-    own = engine.module.experts.deepspeed_moe.experts.deepspeed_experts
+    own = local_experts(engine)
     sums = torch.zeros(channel.world_size, len(own), dtype=torch.float32, device=engine.device)
     for number, expert in enumerate(own):
         sums[channel.rank, number] = sum(p.detach().float().sum() for p in expert.parameters())

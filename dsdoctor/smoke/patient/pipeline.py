@@ -78,7 +78,7 @@ def train(channel, order, engine, batch, data):
     """Steps on a fixed batch, then its loss. Returns (loss, grad norm) of the first step."""
     place = engine.grid.get_data_parallel_rank()
     mine = [tiny.share(tensor, place, data).split(MICRO_BATCH) for tensor in batch]
-    batches = itertools.cycle(list(zip(*mine)))  # noqa: B905 (Python 3.8)
+    batches = itertools.cycle(list(zip(*mine)))
     taken = []
 
     def step():
@@ -136,7 +136,10 @@ def tell_holdings(channel, order, engine, parts):
 
 
 class Block(torch.nn.Module):
-    """x + relu(x A) B + c: A may be split by columns, B by rows, each over some ranks. Its weights depend on the seed alone; slice ``place`` of ``slices`` keeps its part of A and B."""
+    """x + relu(x A) B + c, with weights that depend on the seed alone.
+
+    A is split by columns and B by rows, over ``slices`` ranks of which this one is ``place``; c is on all of them.
+    """
 
     WIDTH = 64
     INNER = 240  # can be cut in 2, 3, 4, 5, 6 or 8
@@ -148,7 +151,7 @@ class Block(torch.nn.Module):
         back = torch.randn(self.WIDTH, self.INNER, generator=generator) / (4 * self.INNER) ** 0.5
         self.into = torch.nn.Parameter(into.chunk(slices, dim=0)[place].clone())
         self.back = torch.nn.Parameter(back.chunk(slices, dim=1)[place].clone())
-        self.bias = torch.nn.Parameter(torch.zeros(self.WIDTH))  # on every slice
+        self.bias = torch.nn.Parameter(torch.zeros(self.WIDTH))
         self.place, self.slices = place, slices
         self.group = None  # of the ranks with the other slices
         if slices > 1:

@@ -57,7 +57,7 @@ def start(channel, order, settings, widths, phase="initialize"):
 
 def client_optimizer(model, settings):
     """As Hugging Face does for a configuration without optimizer."""
-    if (settings.get("zero_optimization", {}).get("offload_optimizer") or {}).get("device") in ("cpu", "nvme"):
+    if stated(settings, "zero_optimization.offload_optimizer.device") in ("cpu", "nvme"):
         from deepspeed.ops.adam import DeepSpeedCPUAdam
 
         return DeepSpeedCPUAdam(model.parameters(), lr=1e-3)
@@ -121,9 +121,8 @@ def scale_of(engine):
 
 def offloading(settings):
     """ "optimizer to cpu", "optimizer and parameters to nvme"; None without offload."""
-    zero = settings.get("zero_optimization") or {}
     places = [
-        (word, (zero.get(key) or {}).get("device"))
+        (word, stated(settings, "zero_optimization.%s.device" % key))
         for word, key in (("optimizer", "offload_optimizer"), ("parameters", "offload_param"))
     ]
     there = [(word, device) for word, device in places if device not in (None, "none")]
@@ -133,3 +132,11 @@ def offloading(settings):
     if len(set(devices)) == 1:
         return " and ".join(word for word, _ in there) + " to " + devices[0]
     return ", ".join("%s to %s" % pair for pair in there)
+
+
+def stated(settings, path, default=None):
+    """What a configuration says; ``default`` where it says nothing, "auto", or nonsense on the way, which is DeepSpeed's to refuse."""
+    value = settings
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return default if value in (None, "auto") else value

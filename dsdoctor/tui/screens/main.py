@@ -1,5 +1,6 @@
 """The report: headline, six panes, and the keys that act on what is selected."""
 
+import time
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -10,7 +11,9 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Footer, Static, TabbedContent, TabPane
 
+from dsdoctor.events import Event
 from dsdoctor.model import Report
+from dsdoctor.render.live import Live
 from dsdoctor.tui.widgets.capabilities import Capabilities
 from dsdoctor.tui.widgets.facts import Facts
 from dsdoctor.tui.widgets.findings import Findings
@@ -48,6 +51,7 @@ class MainScreen(Screen[None]):
         super().__init__()
         self.report = report
         self._explain = explain
+        self._live = Live()
 
     def compose(self) -> ComposeResult:
         yield Headline(id="headline")
@@ -99,6 +103,12 @@ class MainScreen(Screen[None]):
         self.query_one(Headline).show(report)
         for pane in self.panes.values():
             pane.show(report)
+
+    def see(self, event: Event) -> None:
+        """What a re-check does: a smoke run is told of while it runs."""
+        self._live.see(event, time.monotonic())
+        if self._live.running:
+            self.say(self._live.brief(time.monotonic()))
 
     def say(self, sentence: str) -> None:
         """One line above the footer; an empty one takes no room."""

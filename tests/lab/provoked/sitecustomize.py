@@ -10,6 +10,9 @@ import time
 
 
 def do(what):
+    for name, value in (("port", os.environ.get("MASTER_PORT", "")), ("provoked", what)):
+        with open(os.path.join(os.environ["TMPDIR"], name), "w") as file:
+            file.write(value)
     if what == "skip":
         time.sleep(3600)
     elif what == "exit":

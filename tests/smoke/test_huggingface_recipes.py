@@ -1,0 +1,55 @@
+"""Accelerate and the Trainer, for real, on DeepSpeed's CPU accelerator."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from dsdoctor.smoke.own_config import filled
+from tests.smoke.started import start
+
+pytestmark = pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("deepspeed", "accelerate", "transformers"))),
+    reason="needs torch, deepspeed, accelerate and transformers",
+)
+CONFIG = Path(__file__).parents[2] / "fixtures/configs/huggingface_auto.json"
+
+
+@pytest.mark.parametrize("recipe", ["accelerate", "trainer"])
+def test_two_ranks_learn_together(recipe: str, tmp_path: Path) -> None:
+    ranks = start(recipe, 2, tmp_path)
+    assert all(rank.ended_well for rank in ranks), ranks[0].output
+    assert ranks[0].losses == ranks[1].losses
+    assert len(ranks[0].losses) == 4
+    assert ranks[0].losses == sorted(ranks[0].losses, reverse=True)
+    assert ranks[0].phases[-3:] == ["initialize", "first step", "steps"]
+    (setup,) = ranks[0].of("setup")
+    assert (setup["stage"], setup["dtype"], setup["world_size"]) == (2, "fp32", 2)
+    assert ranks[0].facts["loss"] == ranks[1].facts["loss"]
+    held = [rank.facts["held_state_elements"] for rank in ranks]
+    assert sum(held) == ranks[0].facts["parameter_elements"]
+    assert held[0] == held[1]
+    assert not [event for event in ranks[0].of("step") if not event["grad_norm"]]
+
+
+def test_the_trainer_takes_the_users_configuration(tmp_path: Path) -> None:
+    config = json.loads(CONFIG.read_text())
+    config["optimizer"]["params"]["torch_adam"] = True  # no op to compile
+    config["scheduler"] = {"type": "WarmupDecayLR", "params": {"total_num_steps": 5000, "warmup_num_steps": 2}}
+    config["gradient_accumulation_steps"] = 2
+    own = filled(config, world_size=1, micro_batch=4, dtype="fp32", hidden_size=64, steps=3).config
+    (rank,) = start("trainer", 1, tmp_path, config=own, steps=5)
+    assert rank.ended_well, rank.output
+    assert rank.of("setup")[0]["stage"] == 3
+    assert len(rank.losses) == 5
+    assert rank.losses[-1] < rank.losses[0]
+
+
+def test_bf16_that_the_trainer_refuses_on_a_cpu_is_not_applicable(tmp_path: Path) -> None:
+    (rank,) = start("trainer", 1, tmp_path, dtype="bf16")
+    assert rank.ended_well, rank.output
+    (said,) = rank.of("not-applicable")
+    assert "bf16" in said["because"]
+    assert "use_cpu" in said["because"]
+    assert not rank.losses

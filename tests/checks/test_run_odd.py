@@ -1,5 +1,6 @@
 """Whatever a run told, or did not: no check of runs crashes on it, and no message is empty."""
 
+import math
 from typing import Any
 
 import pytest
@@ -56,7 +57,13 @@ swaps = st.builds(
     plain_read_bytes_per_s=maybe(st.just(1e9)), swapped_bytes=maybe(counts), written_bytes=maybe(counts), read_bytes=maybe(counts),
     step_seconds=maybe(st.just(0.0) | st.just(9.0)),
 )  # fmt: skip
-steps = st.builds(SmokeStep, number=st.integers(1, 9), loss=numbers, ms=st.just(1.0), loss_scale=maybe(numbers))
+steps = st.builds(
+    SmokeStep,
+    number=st.integers(1, 9),
+    loss=maybe(numbers.filter(math.isfinite)),
+    ms=st.just(1.0),
+    loss_scale=maybe(numbers),
+)
 runs = st.builds(
     SmokeRun, recipe=st.sampled_from(["zero1", "zero2", "zero3", "zero3-nvme", "comm"]), world_size=st.integers(1, 3),
     outcome=st.sampled_from(["ok", "failed", "signal", "exited", "hung", "timed-out", "not-started", "not-applicable"]),

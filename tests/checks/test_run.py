@@ -84,6 +84,7 @@ def test_runs_that_came_to_their_end_are_proof() -> None:
         ("ValueError", "Please correct the following DeepSpeed config values that mismatch TrainingArguments values:\n- ds bf16.enabled=True vs hf bf16|bf16_full_eval=False", "", "hf-ds-mismatch"),
         ("AssertionError", "AdamWW is not a supported DeepSpeed Optimizer", "", "optimizer-unknown"),
         ("AssertionError", "You are using an untested ZeRO Optimizer. Please add <\"zero_allow_untested_optimizer\": true> in the configuration file to use it.", "", "optimizer-untested"),
+        ("RuntimeError", "DeepSpeed was not used: the prepared model is a DistributedDataParallel", "", "accelerate-not-deepspeed-engine"),
         ("ModuleNotFoundError", "No module named 'accelerate'", "", "package-missing"),
         ("ImportError", "Using the `Trainer` with `PyTorch` requires `accelerate>=1.1.0`: Please run `pip install transformers[torch]`", "", "package-missing"),
         ("torch.distributed.DistBackendError", "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=60000) ran for 60008 milliseconds before timing out.", "", "nccl-watchdog-timeout"),

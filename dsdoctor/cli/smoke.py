@@ -16,7 +16,7 @@ def command(**values: Any) -> None:
     """Run tiny but real DeepSpeed trainings, and watch them.
 
     RECIPES are names such as zero2 or pipeline (see --list); without one it is zero2, with --config your own ds_config.
-    Exit code 1: a run did not come to its end or its numbers are wrong.
+    Exit code 1: a run did not come to its end or its numbers are wrong; 3: nothing of it can be run here.
     """
     sys.exit(guarded(lambda: _smoke(values)))
 
@@ -45,4 +45,7 @@ def _smoke(values: dict[str, Any]) -> int:
     write(
         render(report, "json", 0, to_file=False) if values["as_json"] else render_smoke(report, values["verbose"]), None
     )
+    ran = report.facts.smoke.runs if report.facts.smoke is not None else ()
+    if ran and all(run.outcome == "not-applicable" for run in ran):
+        return 3  # nothing could be run: no result, and no good one
     return exit_code(report, wanted.settings.fail_on or "error")

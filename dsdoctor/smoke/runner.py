@@ -9,8 +9,9 @@ import time
 import msgspec
 
 from dsdoctor.events import Event, Observer
-from dsdoctor.facts import Python, SmokeRun
+from dsdoctor.facts import Python, SmokeRun, SmokeSwap
 from dsdoctor.probes.answers import entry
+from dsdoctor.probes.mounts import mount_of
 from dsdoctor.probes.processes import Stall, stat
 from dsdoctor.probes.runner import NotStarted, Running
 from dsdoctor.probes.system import System
@@ -100,7 +101,21 @@ class _Run:
             left_behind=left_behind,
         )  # fmt: skip
         notes = self._own.notes if self._own is not None else ()
-        return msgspec.structs.replace(found, notes=notes, curves=sampler.curves(), load=sampler.load(), aftermath=rest)
+        return msgspec.structs.replace(
+            found,
+            swap=self._swapped(found.swap),
+            notes=notes,
+            curves=sampler.curves(),
+            load=sampler.load(),
+            aftermath=rest,
+        )
+
+    def _swapped(self, swap: SmokeSwap | None) -> SmokeSwap | None:
+        """With the filesystem of its folder."""
+        if swap is None or self._job.nvme is None or not self._system.linux:
+            return swap
+        mount = mount_of(self._system, os.path.realpath(self._job.nvme))
+        return msgspec.structs.replace(swap, filesystem=mount.filesystem if mount else None)
 
     def _start(self) -> str | None:
         """Start all processes; the reason when one cannot be."""

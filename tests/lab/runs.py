@@ -70,7 +70,7 @@ class Training:
             [*before, *command], env=variables, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
 
-    def ended(self, limit_s: float = 500.0) -> Trained:
+    def ended(self, limit_s: float = 900.0) -> Trained:
         try:
             stdout, stderr = self.process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:

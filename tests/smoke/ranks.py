@@ -38,6 +38,11 @@ def proven(run: SmokeRun) -> dict[str, bool]:
     return {proof.name: proof.ok for proof in run.proofs}
 
 
+def falls(run: SmokeRun) -> bool:
+    known = [loss for loss in run.losses if loss is not None]
+    return len(known) == len(run.losses) > 1 and known[-1] < known[0]
+
+
 def damage(folder: Path, collective: str, change: str) -> Path:
     """A sitecustomize that lets rank 1 do ``change`` to the first tensor of each call of a torch.distributed function."""
     (folder / "sitecustomize.py").write_text(

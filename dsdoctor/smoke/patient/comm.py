@@ -1,6 +1,5 @@
 """Collectives by themselves, through DeepSpeed's own layer: every element of every result compared, then timed."""
 
-import os
 import time
 
 import deepspeed.comm as dist
@@ -15,12 +14,9 @@ FAR = 1021  # a prime: data that is out of place by a power of two is noticed
 
 
 def run(order, channel):
-    accelerator = get_accelerator()
-    if accelerator._name != "cpu":
-        accelerator.set_device(int(os.environ.get("LOCAL_RANK", "0")))  # no engine does it here
     tiny.rendezvous(channel)
     tiny.describe(channel, "fp32")
-    largest = 16 * MIB if accelerator._name == "cpu" else 64 * MIB
+    largest = 16 * MIB if get_accelerator()._name == "cpu" else 64 * MIB
     for name, collective in COLLECTIVES.items():
         for size in (4 * KIB, MIB, largest):
             words = "%d MiB" % (size // MIB) if size >= MIB else "%d KiB" % (size // KIB)

@@ -104,6 +104,8 @@ def rendezvous(channel):
     import torch
 
     with channel.phase("rendezvous"):
+        if _device() != "cpu":
+            deepspeed.accelerator.get_accelerator().set_device(channel.local_rank)  # an engine does it later
         deepspeed.init_distributed()
         total = torch.ones(1, device=_device())
         deepspeed.comm.all_reduce(total)

@@ -103,7 +103,7 @@ def _ranks(
                 exit_code=code,
                 signal=signal_name(-code) if code is not None and code < 0 else None,
                 last_phase=one.phase,
-                silent_s=round(ended - one.spoke_at, 1) if alive and one.spoke_at is not None else None,
+                silent_s=round(max(0.0, ended - one.spoke_at), 1) if alive and one.spoke_at is not None else None,
                 stack=stacks.get(rank),
                 **story.rank_facts(rank),
             )

@@ -83,7 +83,7 @@ def environment(system: System, job: Job, places: Places) -> dict[str, str]:
     env["NCCL_DEBUG_FILE"] = os.path.join(places.folder, "nccl", "%p")
     env.setdefault("OMP_NUM_THREADS", str(max(1, cores() // job.ranks)))
     if not job.use_gpu:
-        env |= {"DS_ACCELERATOR": "cpu", "CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "true"}
+        env |= {"DS_ACCELERATOR": "cpu", "CUDA_VISIBLE_DEVICES": ""}
     env.pop("TORCH_EXTENSIONS_DIR", None)
     if places.cache is not None:
         env["TORCH_EXTENSIONS_DIR"] = places.cache

@@ -24,6 +24,7 @@ _COMM_FILES = re.compile(r"torch/distributed/|deepspeed/comm/|deepspeed/runtime/
 _GPU_FILES = re.compile(
     r"torch/cuda/|cuda_accelerator\.py"
 )  # NCCL's work is queued: a rank waits for it where it waits for the GPU
+_PACKAGES = re.compile(r"/(?:torch|deepspeed)/")
 _P2P = re.compile(r"via P2P|P2P/(?:IPC|CUMEM|direct)")
 _QUIET_S = 10.0
 _REACHED = ("rendezvous", "init_distributed")
@@ -162,9 +163,9 @@ def _absent(run: SmokeRun) -> str | None:
 
 def _suspects(run: SmokeRun) -> list[SmokeRank]:
     """When some ranks wait in a collective: the fewer others, which stand elsewhere or have ended."""
-    waiting = [r for r in run.ranks if collective(r)]
+    waiting = [r for r in run.ranks if _waits(run, r)]
     others = [
-        r for r in run.ranks if not collective(r) and (r.stack or r.ending not in ("hung", "timed-out", "torn-down"))
+        r for r in run.ranks if r not in waiting and (r.stack or r.ending not in ("hung", "timed-out", "torn-down"))
     ]
     return others if waiting and len(waiting) + len(others) == len(run.ranks) and len(others) <= len(waiting) else []
 
@@ -185,8 +186,17 @@ def collective(rank: SmokeRank) -> str | None:
     return next(told, None) or next(iter(for_gpu), None)
 
 
+def _waits(run: SmokeRun, rank: SmokeRank) -> str | None:
+    """What a rank waits for. On a GPU a collective is queued: the rank stands where torch or DeepSpeed next reads a value."""
+    found = collective(rank)
+    newest = frames(own_stack(rank.stack))[:1]
+    if found is None and run.accelerator == "cuda" and newest and _PACKAGES.search(newest[0][0].replace("\\", "/")):
+        return f"{newest[0][2]}, which reads from the GPU"
+    return found
+
+
 def _where_others_wait(run: SmokeRun, suspects: list[SmokeRank]) -> str:
-    names = [collective(r) or "" for r in run.ranks if r not in suspects]
+    names = [_waits(run, r) or "" for r in run.ranks if r not in suspects]
     return ", ".join(dict.fromkeys(name for name in names if name))
 
 

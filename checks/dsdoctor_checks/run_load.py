@@ -98,7 +98,10 @@ def _rate(per_second: float | None) -> str:
 def swap_is_direct(smoke: Smoke, prescriber: Prescriber) -> Iterator[Finding]:
     """DeepSpeed opens its swap files with O_DIRECT; a tmpfs, an overlay or a network filesystem may refuse that, or answer it from
     memory."""
-    for run, swap in _swapping(smoke):
+    tried = [(run, run.swap) for run in smoke.runs if run.swap and run.swap.direct is not None]
+    if not tried:
+        not_applicable("no folder was tried for NVMe offload")
+    for run, swap in tried:
         if swap.direct is False:
             yield Finding(
                 message=f"{about(run)} swapped to {swap.path} on {swap.filesystem or 'an unknown filesystem'}, which refuses O_DIRECT",

@@ -101,7 +101,10 @@ def _bus(run: SmokeRun, rank: SmokeRank) -> Reading:
 
 
 def _native(run: SmokeRun, rank: SmokeRank) -> Reading:
-    frame = newest_frame(rank)
+    frame, after = newest_frame(rank), run.aftermath or SmokeAftermath()
+    if rank.signal == "SIGSEGV" and after.shm_least_free_bytes == 0 and frame and "deepspeed/comm/" in frame:
+        room = f"/dev/shm has {size(after.shm_total_bytes)}, of which nothing stayed free"
+        return "SIGSEGV shm", f"{room}; the newest Python frame is {frame}"
     said = [f"the newest Python frame is {frame}" if frame else "no Python frame was recorded"]
     library = _IN_LIBRARY.search((run.aftermath and run.aftermath.kernel_log) or "")
     said += [f"the kernel's log places it in {library.group(1)}"] if library else []

@@ -201,3 +201,18 @@ def test_only_options_of_the_smoke_command_are_prescribed() -> None:
     assert verify is not None
     assert verify.verify == "dsdoctor smoke zero2 --cpu --config '/my project/ds.json'"
     assert set(re.findall(r"--[\w-]+", verify.verify)) <= known
+
+
+READS = f"""Current thread 0x00007f611be31300 (most recent call first):
+  File "{SITE}/deepspeed/runtime/utils.py", line 228 in has_inf_or_nan
+  File "{SITE}/deepspeed/runtime/zero/stage_1_and_2.py", line 3254 in _has_inf_or_nan
+"""
+
+
+def test_on_gpus_the_rank_that_reads_a_value_waits_for_the_one_that_stands_in_its_own_code() -> None:
+    """Recorded on two H200s: NCCL's work is queued, so no frame of a collective is on the stack of the rank that waits."""
+    finding = told(hung(rank(0, stack=READS), rank(1, stack=ASLEEP, last_phase="initialize"), accelerator="cuda"))
+    assert finding.cause == "nccl-watchdog-timeout"
+    assert "has_inf_or_nan" in finding.message
+    assert "rank 1, which stands in step" in finding.message
+    assert told(hung(rank(0, stack=READS), rank(1, stack=ASLEEP), accelerator="cpu")).cause == "smoke-hangs"

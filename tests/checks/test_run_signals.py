@@ -159,3 +159,22 @@ def test_the_rank_and_those_torn_down_after_it_are_told_apart() -> None:
     finding = told(run("SIGKILL", world_size=2, after=h.aftermath(oom_kills=1)))
     assert "rank 0 fell first, it was ended by SIGKILL" in finding.message
     assert "rank 1 was only torn down after it" in finding.message
+
+
+IN_SHM = """Fatal Python error: Segmentation fault
+
+Current thread 0x00007f9a5cc11b80 (most recent call first):
+  File "/env/lib/python3.11/site-packages/deepspeed/comm/torch.py", line 220 in __init__
+  File "/env/lib/python3.11/site-packages/deepspeed/comm/comm.py", line 910 in init_distributed
+"""
+
+
+@pytest.mark.parametrize(
+    ("free", "cause"), [(0, "shm-too-small"), (8 * GIB, "rc-minus-11-segfault"), (None, "rc-minus-11-segfault")]
+)
+def test_a_segfault_in_collectives_is_told_by_the_room_in_dev_shm(free: int | None, cause: str) -> None:
+    """Recorded on a CPU with /dev/shm of 64 KiB: DeepSpeed's shm op does not look whether its segment was to be had."""
+    after = h.aftermath(shm_total_bytes=64 << 10, shm_least_free_bytes=free)
+    finding = told(run("SIGSEGV", stack=IN_SHM, after=after))
+    assert finding.cause == cause
+    assert ("64 KiB" in finding.message) == (free == 0)

@@ -55,7 +55,7 @@ def test_a_rank_that_ends_before_it_says_a_word(tmp_path: Path) -> None:
 
 def test_a_rank_that_skips_a_collective_is_the_suspect(tmp_path: Path) -> None:
     trained = train(tmp_path, *TWO, PROVOKE="tiny.take_steps:skip")
-    said = judged(trained, "smoke-hangs", "hung")
+    said = judged(trained, "nccl-watchdog-timeout", "hung")
     assert "rank 1" in said
     assert "sitecustomize.py" in trained.run["ranks"][1]["stack"]
     assert "all_reduce" in trained.run["ranks"][0]["stack"] or "wait" in trained.run["ranks"][0]["stack"]
@@ -119,8 +119,7 @@ def test_shared_memory_that_is_too_small(tmp_path: Path, place: Path) -> None:
     """DeepSpeed's CPU collectives map 69 MB a rank there; small sums never touch them, those of 1 MiB do."""
     trained = train(tmp_path, "comm", "--ranks", "2", before=mounted(Path("/dev/shm"), "tmpfs", "size=64k"))
     said = judged(trained, "shm-too-small", "signal")
-    assert "SIGBUS" in said
-    assert "64" in said
+    assert "64 KiB" in said
 
 
 @needs_root

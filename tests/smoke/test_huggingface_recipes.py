@@ -33,6 +33,22 @@ def test_two_ranks_learn_together(recipe: str, tmp_path: Path) -> None:
     assert not [event for event in ranks[0].of("step") if not event["grad_norm"]]
 
 
+def test_accumulated_steps_of_accelerate_are_those_of_deepspeed_alone(tmp_path: Path) -> None:
+    config = {
+        "train_micro_batch_size_per_gpu": 8,
+        "gradient_accumulation_steps": 2,
+        "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "torch_adam": True}},
+        "zero_optimization": {"stage": 2, "reduce_bucket_size": 1000000, "allgather_bucket_size": 1000000},
+    }
+    losses = []
+    for recipe in ("accelerate", "zero2"):
+        (tmp_path / recipe).mkdir()
+        (rank,) = start(recipe, 1, tmp_path / recipe, config=config)
+        assert rank.ended_well, rank.output
+        losses.append([*rank.losses, rank.facts["loss"]])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
 def test_the_trainer_takes_the_users_configuration(tmp_path: Path) -> None:
     config = json.loads(CONFIG.read_text())
     config["optimizer"]["params"]["torch_adam"] = True  # no op to compile

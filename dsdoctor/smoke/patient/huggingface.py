@@ -82,7 +82,9 @@ def parts(order, settings, ranks):
     make = DummyOptim if "optimizer" in settings else torch.optim.AdamW
     optimizer = make(model.parameters(), lr=1e-3)
     micro = zero.stated(settings, "train_micro_batch_size_per_gpu", tiny.MICRO_BATCH)
-    pairs = torch.utils.data.TensorDataset(*tiny.batch(torch, order["seed"], micro * ranks, tiny.WIDTHS, torch.float32, "cpu"))
+    times = zero.stated(settings, "gradient_accumulation_steps", 1)  # where a loader ends, Accelerate ends accumulation
+    whole = tiny.batch(torch, order["seed"], micro * ranks, tiny.WIDTHS, torch.float32, "cpu")
+    pairs = torch.utils.data.TensorDataset(*[tensor.repeat(times, 1) for tensor in whole])
     found = [model, optimizer, torch.utils.data.DataLoader(pairs, batch_size=micro)]
     if "scheduler" in settings:
         found.append(DummyScheduler(optimizer, total_num_steps=order["steps"] * ranks, warmup_num_steps=1))

@@ -146,7 +146,7 @@ def by_trainer(order, channel):
             return
         trainer = transformers.Trainer(
             model=language_model(transformers, order["seed"]), args=told,
-            train_dataset=sentences(order["seed"], told.train_batch_size * channel.world_size),
+            train_dataset=sentences(order["seed"], told.train_batch_size * told.gradient_accumulation_steps * channel.world_size),
             data_collator=transformers.default_data_collator,
         )  # fmt: skip
         trainer.add_callback(teller(transformers.TrainerCallback, channel, trainer, settings, phase))

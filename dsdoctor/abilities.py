@@ -5,6 +5,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dsdoctor.judge import finding_severity
 from dsdoctor.model import Check, Finding, Proof, Severity, Status, Verdict
 
+OF = ":"  # "run:zero2": an ability that is one thing's own; a finding takes it away from its subject alone
+
+
+def is_about(finding: Finding, name: str) -> bool:
+    """The finding's subject is this thing, or a list with it."""
+    return name in (finding.subject or "").split(", ")
+
 
 class Abilities:
     """Reads verdicts by the abilities that their checks guard."""
@@ -23,8 +30,12 @@ class Abilities:
         return list({v.code: v for ability in required for v in self._guarding.get(ability, ())}.values())
 
     def taken(self, required: Sequence[str]) -> list[tuple[Verdict, Finding]]:
-        """Findings that take one of ``required`` away."""
-        return [(v, f) for v in self.concerned(required) for f in v.findings if self._takes_away(v, f)]
+        """Findings that take one of ``required`` away. Of "run:zero2" these are findings about zero2 of checks that guard "run"."""
+        shared = [name for name in required if OF not in name]
+        found = [(v, f) for v in self.concerned(shared) for f in v.findings if self._takes_away(v, f)]
+        for ability, _, thing in (name.partition(OF) for name in required if OF in name):
+            found += [(v, f) for v, f in self.findings(ability) if is_about(f, thing) and self._takes_away(v, f)]
+        return found
 
     def findings(self, ability: str) -> list[tuple[Verdict, Finding]]:
         """All findings of the checks that guard ``ability``, however mild."""
@@ -33,7 +44,8 @@ class Abilities:
     def doubt(self, required: Sequence[str], *, untold: Collection[str] = ()) -> str | None:
         """Why the abilities can't be called there: an undecided check, or one that nothing has looked at.
 
-        A check that waits only for sections in ``untold`` does not count: a prediction does without them.
+        A check that waits only for sections in ``untold`` does not count: a prediction does without them. Nor does one thing's
+        own ability ("run:zero2"): it is taken away by what was seen, and nobody has to look.
         """
         concerned = self.concerned(required)
         for verdict in concerned:
@@ -42,7 +54,7 @@ class Abilities:
             if undecided and verdict.severity is Severity.ERROR:
                 return f"{verdict.code}: {verdict.reason}"
         seen = {a for v in concerned if v.status in (Status.PASSED, Status.FAILED) for a in self._guards[v.code]}
-        unseen = [ability for ability in required if ability not in seen]
+        unseen = [ability for ability in required if ability not in seen and OF not in ability]
         return f"no check has looked at {', '.join(unseen)}" if unseen else None
 
     def proof(self, ability: str) -> Proof:

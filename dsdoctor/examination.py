@@ -1,12 +1,10 @@
 """The only place where the arrows are wired: probes or readers -> snapshot -> verdicts -> capabilities and plan -> report."""
 
 import difflib
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -14,31 +12,23 @@ import msgspec
 from dsdoctor import __version__, registry
 from dsdoctor.capabilities import assess
 from dsdoctor.events import Event, Observer, nobody
-from dsdoctor.facts import Fact, Purpose, Snapshot, SnapshotError, Unavailable
-from dsdoctor.facts.snapshot import SECTIONS, decode, now
+from dsdoctor.facts import Fact, Purpose, SmokeRun, Snapshot, Unavailable
+from dsdoctor.facts.snapshot import SECTIONS, now
 from dsdoctor.judge import judge
 from dsdoctor.knowledge import Knowledge
 from dsdoctor.model import Check, Counts, Platform, Report, Severity, Status, Verdict
 from dsdoctor.op_verdicts import judge_ops
 from dsdoctor.plan import counted_findings, make_plan, rank_causes
 from dsdoctor.probes import ProbeFailed
-from dsdoctor.request import Request
+from dsdoctor.recorded import read_ds_report, read_snapshot, with_config
+from dsdoctor.request import ExaminationError, Request
+from dsdoctor.smoke.order import Job, SmokeOrder, UnknownRecipe, check_names, jobs
 
 if TYPE_CHECKING:
     from dsdoctor.probes.op_builds import Order
 
 Outcome = Literal["healthy", "warnings", "problems", "incomplete"]
 __all__ = ["ExaminationError", "InterruptedExamination", "Request", "diagnose", "examine", "recheck", "take_snapshot"]
-
-SNAPSHOT_LIMIT = 64 * 1024 * 1024
-
-
-class ExaminationError(Exception):
-    """Nothing can be examined; the message is one sentence. ``exit_code`` is 2 for the user's mistake, 3 for ours."""
-
-    def __init__(self, message: str, exit_code: int = 2) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
 
 
 class InterruptedExamination(KeyboardInterrupt):
@@ -55,6 +45,8 @@ def examine(request: Request, observe: Observer = nobody) -> Report:
     with ThreadPoolExecutor(1) as beside:
         started_up = threading.Event()  # the patient comes first: loading takes the interpreter from its probe
         loading = beside.submit(lambda: (started_up.wait(1.0), load_knowledge())[1])
+        if request.smoke is not None:
+            _check_recipes(request.smoke)
         if request.only or request.skip:
             started_up.set()
             select_checks(loading.result(), request)  # a wrong --only must not cost an examination
@@ -73,7 +65,8 @@ def examine(request: Request, observe: Observer = nobody) -> Report:
         knowledge = loading.result()
     observe(Event(kind="judging", name="checks"))
     report = diagnose(snapshot, knowledge, request)
-    return msgspec.structs.replace(report, interrupted=interrupted, seconds=round(time.monotonic() - started, 2))
+    report = msgspec.structs.replace(report, interrupted=interrupted, seconds=round(time.monotonic() - started, 2))
+    return report if request.smoke is None or interrupted else run_smoke(report, request.smoke, request, observe)
 
 
 def recheck(report: Report, code: str, request: Request, observe: Observer = nobody) -> Report:
@@ -87,6 +80,8 @@ def recheck(report: Report, code: str, request: Request, observe: Observer = nob
     if request.snapshot or request.ds_report:
         return diagnose(report.facts, knowledge, request)
     sections = {SECTIONS[kind] for kind in check.needs.values() if kind in SECTIONS}
+    if "smoke" in sections and request.smoke is not None:
+        return run_smoke(report, request.smoke, request, observe)
     snapshot = _interruptible(report.facts, lambda: survey.examine_again(request, report.facts, sections, observe))
     return diagnose(snapshot, knowledge, request)
 
@@ -115,10 +110,45 @@ def build_ops(report: Report, order: "Order", request: Request, observe: Observe
         raise ExaminationError(failed.unavailable.detail, exit_code=3) from None
     except KeyboardInterrupt:
         return msgspec.structs.replace(report, interrupted=True)
-    kept = {name: why for name, why in report.facts.unavailable.items() if name != "op_builds"}
-    snapshot = report.facts.replace(op_builds=built, unavailable=kept)
+    snapshot = _with(report.facts, "op_builds", built)
     seconds = round((report.seconds or 0.0) + time.monotonic() - started, 2)
     return msgspec.structs.replace(diagnose(snapshot, load_knowledge(), request), seconds=seconds)
+
+
+def run_smoke(report: Report, order: SmokeOrder, request: Request, observe: Observer = nobody) -> Report:
+    """Train for real, and judge anew. On Ctrl-C the report has the runs that had ended, marked ``interrupted``."""
+    from dsdoctor import survey
+
+    started, interrupted = time.monotonic(), False
+    _check_recipes(order)
+    try:
+        ran = survey.smoke(report.facts, _jobs(report, order), observe)
+    except ProbeFailed as failed:
+        raise ExaminationError(failed.unavailable.detail, exit_code=3) from None
+    except survey.SmokeInterrupted as stop:
+        ran, interrupted = stop.smoke, True
+    snapshot = _with(report.facts, "smoke", ran)
+    seconds = round((report.seconds or 0.0) + time.monotonic() - started, 2)
+    found = diagnose(snapshot, load_knowledge(), request)
+    return msgspec.structs.replace(found, seconds=seconds, interrupted=interrupted)
+
+
+def _check_recipes(order: SmokeOrder) -> None:
+    try:
+        check_names(order)
+    except UnknownRecipe as error:
+        raise ExaminationError(str(error)) from None
+
+
+def _jobs(report: Report, order: SmokeOrder) -> list[Job | SmokeRun]:
+    """What of the order can be run here; a config that was read is taken as Hugging Face would fill it."""
+    blocked = {c.name: ", ".join(c.blocked_by) or c.because or "" for c in report.capabilities if c.state == "blocked"}
+    return jobs(order, report.facts, blocked=blocked)
+
+
+def _with(snapshot: Snapshot, section: str, fact: Fact) -> Snapshot:
+    kept = {name: why for name, why in snapshot.unavailable.items() if name != section}
+    return snapshot.replace(unavailable=kept, **{section: fact})
 
 
 def load_knowledge() -> Knowledge:
@@ -143,9 +173,9 @@ def select_checks(knowledge: Knowledge, request: Request) -> tuple[Check, ...]:
 def take_snapshot(request: Request, observe: Observer = nobody) -> Snapshot:
     """Facts from the machine, a snapshot file, or a pasted ds_report. Raises ExaminationError or InterruptedExamination."""
     if request.snapshot:
-        return _with_config(read_snapshot(request.snapshot), request)
+        return with_config(read_snapshot(request.snapshot), request)
     if request.ds_report:
-        return _with_config(_from_ds_report(request.ds_report), request)
+        return with_config(read_ds_report(request.ds_report), request)
     from dsdoctor import survey
 
     blank = Snapshot(tool_version=__version__, taken_at=now())
@@ -153,24 +183,6 @@ def take_snapshot(request: Request, observe: Observer = nobody) -> Snapshot:
         return _interruptible(blank, lambda: survey.examine_all(request, observe))
     except ProbeFailed as failed:  # no patient
         raise ExaminationError(failed.unavailable.detail) from None
-
-
-def read_snapshot(name: str) -> Snapshot:
-    """A snapshot file, or a ``--json`` report that carries one. Raises ExaminationError."""
-    try:
-        path = Path(name)
-        if path.is_dir():
-            path = path / "facts.json"
-            if not path.exists():
-                raise ExaminationError(f"{name} holds no facts.json: it is no recorded machine")
-        if path.stat().st_size > SNAPSHOT_LIMIT:
-            raise ExaminationError(f"{name} is larger than any snapshot ({path.stat().st_size} bytes)")
-        snapshot = decode(path.read_bytes(), name)
-    except OSError as error:
-        raise ExaminationError(f"{name} cannot be read: {error.strerror or error}") from None
-    except SnapshotError as error:
-        raise ExaminationError(str(error)) from None
-    return snapshot.replace(origin=name)
 
 
 def diagnose(snapshot: Snapshot, knowledge: Knowledge, request: Request = Request()) -> Report:  # noqa: B008
@@ -219,48 +231,6 @@ def _assemble(base: Snapshot, found: dict[str, Fact], missing: dict[str, Unavail
     gone = dict.fromkeys(missing.keys() - found.keys())
     unavailable = {k: v for k, v in {**base.unavailable, **missing}.items() if k not in found}
     return base.replace(**found, **gone, unavailable=unavailable)
-
-
-def _from_ds_report(name: str) -> Snapshot:
-    from dsdoctor.readers import beside, ds_report
-
-    try:
-        if name == "-":
-            data = sys.stdin.buffer.read(SNAPSHOT_LIMIT + 1)
-        else:
-            with open(name, "rb") as file:
-                data = file.read(SNAPSHOT_LIMIT + 1)
-    except OSError as error:
-        raise ExaminationError(f"{name} cannot be read: {error.strerror or error}") from None
-    if len(data) > SNAPSHOT_LIMIT:
-        raise ExaminationError(f"{name} is larger than any ds_report (over {SNAPSHOT_LIMIT // 2**20} MiB)")
-    text = data.decode("utf-8", "replace")
-    report = ds_report.parse(text, "standard input" if name == "-" else name)
-    sections = ds_report.facts_of(report)
-    sections |= beside.facts_of(text, sections.get("toolkits"))
-    silent = Unavailable(kind="not-examined", detail="a pasted ds_report does not say")
-    unavailable = {s: silent for s in SECTIONS.values() if s not in sections} | _not_asked(smoke=True, config=True)
-    return Snapshot(tool_version=__version__, origin=report.source, taken_at=now(), unavailable=unavailable).replace(
-        ds_report=report, **{k: v for k, v in sections.items() if k != "ds_report"}
-    )
-
-
-def _not_asked(*, smoke: bool, config: bool) -> dict[str, Unavailable]:
-    """Sections that the user did not ask for."""
-    reasons = {
-        "smoke": (smoke, "no smoke run was asked for (--smoke)"),
-        "ds_config": (config, "no ds_config was given (--config)"),
-    }
-    return {name: Unavailable(kind="not-asked", detail=detail) for name, (absent, detail) in reasons.items() if absent}
-
-
-def _with_config(snapshot: Snapshot, request: Request) -> Snapshot:
-    if not request.config:
-        return snapshot
-    from dsdoctor.readers import ds_config
-
-    kept = {k: v for k, v in snapshot.unavailable.items() if k != "ds_config"}
-    return snapshot.replace(ds_config=ds_config.read(request.config), unavailable=kept)
 
 
 def _purpose(snapshot: Snapshot, knowledge: Knowledge, request: Request) -> Purpose | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from dsdoctor.abilities import Abilities
+from dsdoctor.abilities import Abilities, is_about
 from dsdoctor.facts import DsReport, OpBuild, Snapshot
 from dsdoctor.facts.snapshot import LIVE_SECTIONS
 from dsdoctor.knowledge import OpSpec
@@ -53,7 +53,7 @@ def _judge(spec: OpSpec, abilities: Abilities, snapshot: Snapshot) -> OpVerdict:
 def _blocking(spec: OpSpec, abilities: Abilities) -> list[tuple[Verdict, Finding]]:
     """Findings that take away what this op needs. First what tells most: a cause with a name, the best proof, its own."""
     found = abilities.taken(_tools(spec))
-    own = [(v, f) for v, f in abilities.findings(THIS_OP) if _about(f, spec.name)]
+    own = [(v, f) for v, f in abilities.findings(THIS_OP) if is_about(f, spec.name)]
     return sorted(own + found, key=lambda pair: (pair[1].cause == UNNAMED, -pair[0].proof.rank))
 
 
@@ -62,17 +62,12 @@ def _tools(spec: OpSpec) -> tuple[str, ...]:
     return tuple(need for need in spec.needs if need != THIS_OP)
 
 
-def _about(finding: Finding, name: str) -> bool:
-    """The finding's subject is this op, or a list with it."""
-    return name in (finding.subject or "").split(", ")
-
-
 def _built(spec: OpSpec, said: Said, built: OpBuild, found: Sequence[tuple[Verdict, Finding]]) -> OpVerdict:
     """The verdict of a real build. The cause is the one that a check read from its output."""
     told = {"proof": Proof.RAN, "seconds": built.seconds, "log": built.log}
     if built.outcome == "ok":
         return _verdict(spec, said, "builds", **told, because=built.retried)
-    own = next(((v, f) for v, f in found if _about(f, spec.name) and v.proof is Proof.RAN), None)
+    own = next(((v, f) for v, f in found if is_about(f, spec.name) and v.proof is Proof.RAN), None)
     because = built.first_error or built.error or (own[1].message if own else f"its build {built.outcome}")
     return _verdict(
         spec,

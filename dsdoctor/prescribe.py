@@ -60,11 +60,11 @@ class Prescriber:
         executable = self.python_facts.executable if self.python_facts else "python"
         if self.windows:
             return f'"{executable}"' if " " in executable else executable
-        return self._quote(executable)
+        return self.quote(executable)
 
     def pip(self, *requirements: str, options: str = "") -> str:
         """Install distributions into the patient's environment."""
-        wanted = " ".join(self._quote(r) for r in requirements)
+        wanted = " ".join(self.quote(r) for r in requirements)
         tail = f"{options} {wanted}".strip()
         facts = self.python_facts
         if facts is not None and not facts.has_pip and facts.uv:
@@ -80,7 +80,7 @@ class Prescriber:
     def pip_uninstall(self, *names: str) -> str:
         """Remove distributions from the patient's environment."""
         facts = self.python_facts
-        listed = " ".join(self._quote(n) for n in names)
+        listed = " ".join(self.quote(n) for n in names)
         if facts is not None and facts.environment == "uv" and facts.uv:
             return self.shell(f"uv pip uninstall --python {self.python} {listed}")
         return self.shell(f"{self.python} -m pip uninstall -y {listed}")
@@ -90,7 +90,7 @@ class Prescriber:
         facts = self.python_facts
         if facts is None or facts.environment != "conda":
             return None
-        return self.shell(f"conda install -y -p {self._quote(facts.prefix)} -c conda-forge {' '.join(packages)}")
+        return self.shell(f"conda install -y -p {self.quote(facts.prefix)} -c conda-forge {' '.join(packages)}")
 
     def system(self, *packages: str) -> tuple[str, ...]:
         """Install system packages, named as Debian names them. Empty when there is no known package manager."""
@@ -134,7 +134,15 @@ class Prescriber:
     def _in_container(self) -> bool:
         return self.host is not None and self.host.container is not None
 
-    def _quote(self, text: str) -> str:
+    def remove(self, *paths: str) -> str:
+        """Remove files and folders with all that is in them."""
+        if self.windows:
+            listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+            return f'powershell -Command "Remove-Item -Recurse -Force -LiteralPath {listed}"'
+        return self.shell(f"rm -rf -- {' '.join(self.quote(path) for path in paths)}")
+
+    def quote(self, text: str) -> str:
+        """The text as one word of a shell here."""
         if self.windows:
             return f'"{text}"' if any(c in text for c in " <>|&") else text
         if text.startswith(

@@ -1,8 +1,9 @@
-"""What the user asked for, as one value that every stage can read."""
+"""What the user asked for, as one value that every stage can read; and the error when it cannot be had."""
 
 import msgspec
 
 from dsdoctor.settings import Settings
+from dsdoctor.smoke.order import SmokeOrder
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -10,7 +11,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     python: str | None = None
     static: bool = False
-    smoke: bool = False
+    smoke: SmokeOrder | None = None
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     config: str | None = None
@@ -20,5 +21,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     ds_report: str | None = None  # a file, or "-" for standard input
     hostfile: str | None = None
     limit_s: float = 60.0  # for the live probe
-    smoke_limit_s: float = 600.0
     settings: Settings = Settings()
+
+
+class ExaminationError(Exception):
+    """Nothing can be examined; the message is one sentence. ``exit_code`` is 2 for the user's mistake, 3 for ours."""
+
+    def __init__(self, message: str, exit_code: int = 2) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code

@@ -3,9 +3,10 @@
 What only some examinations need (builds, trials, a smoke run, a config) is imported where it is asked for.
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from dsdoctor.events import Observer
+from dsdoctor.events import Event, Observer
 from dsdoctor.facts import (
     DsConfig,
     Fact,
@@ -13,10 +14,11 @@ from dsdoctor.facts import (
     OpBuilds,
     Packages,
     Python,
+    Smoke,
+    SmokeRun,
     Snapshot,
     Toolkits,
     Torch,
-    TorchLive,
     Unavailable,
 )
 from dsdoctor.facts.snapshot import LIVE_SECTIONS
@@ -47,6 +49,7 @@ from dsdoctor.request import Request
 
 if TYPE_CHECKING:
     from dsdoctor.probes.op_builds import Order
+    from dsdoctor.smoke.order import Job
 
 STATIC_LIMIT_S = 30.0  # for everything but the live probe and the smoke run
 _ON_REQUEST = frozenset({"smoke", "op_builds"})
@@ -57,11 +60,11 @@ def examine_all(request: Request, observe: Observer) -> Examined:
     """Run every probe that the request asks for. Raises ProbeFailed when there is no patient."""
     system = System()
     chosen = python.choose(system, request.python)
-    found, missing = _run(tasks(request, system, chosen, observe), request, observe)
+    found, missing = _run(tasks(request, system, chosen), request, observe)
     if request.static:
         left_out = Unavailable(kind="not-examined", detail="needs the live probe, which --static leaves out")
         missing |= {s: left_out for s in LIVE_SECTIONS - _ON_REQUEST if s not in found}
-    if "smoke" not in found and not request.smoke:
+    if "smoke" not in found:
         missing["smoke"] = Unavailable(kind="not-asked", detail="no smoke run was asked for (--smoke)")
     if "op_builds" not in found:
         missing["op_builds"] = Unavailable(kind="not-asked", detail="no op was built (dsdoctor ops --build)")
@@ -79,7 +82,7 @@ def examine_again(request: Request, known: Snapshot, sections: set[str], observe
         if patient_python
         else python.choose(system, request.python)
     )
-    wanted = [task for task in tasks(request, system, chosen, observe) if sections & set(task.gives)]
+    wanted = [task for task in tasks(request, system, chosen) if sections & set(task.gives)]
     seed = {name: getattr(known, name) for name in known.__struct_fields__ if isinstance(getattr(known, name), Fact)}
     return _run(wanted, request, observe, seed)
 
@@ -99,12 +102,46 @@ def build(known: Snapshot, order: "Order", observe: Observer) -> OpBuilds:
         raise
 
 
-def tasks(request: Request, system: System, chosen: tuple[str, str], observe: Observer) -> list[Task]:
+def smoke(known: Snapshot, work: Iterable["Job | SmokeRun"], observe: Observer) -> Smoke:
+    """Run jobs in the patient of ``known``, one after the other; runs that are not applicable keep their place.
+
+    On Ctrl-C raises SmokeInterrupted with what had ended by then. Raises ProbeFailed when there is no interpreter.
+    """
+    if known.python is None:
+        raise ProbeFailed("depends", "nothing can be trained: there is no interpreter")
+    from dsdoctor.smoke.order import Job
+    from dsdoctor.smoke.runner import run
+
+    runs: list[SmokeRun] = []
+    todo = list(work)
+    for number, one in enumerate(todo, 1):
+        if not isinstance(one, Job):
+            runs.append(one)
+            continue
+        name = one.recipe.name
+        observe(Event(kind="smoke-started", name=name, detail=f"{number} of {len(todo)}"))
+        try:
+            ran = run(System(), known.python, one, observe)
+        except KeyboardInterrupt:
+            raise SmokeInterrupted(Smoke(runs=tuple(runs))) from None
+        runs.append(ran)
+        observe(Event(kind="smoke-ended", name=name, outcome=ran.outcome, seconds=ran.seconds))
+    return Smoke(runs=tuple(runs))
+
+
+class SmokeInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a smoke run; ``smoke`` holds the runs that had ended by then."""
+
+    def __init__(self, smoke: Smoke) -> None:
+        super().__init__()
+        self.smoke = smoke
+
+
+def tasks(request: Request, system: System, chosen: tuple[str, str]) -> list[Task]:
     """All probes for this request, most urgent first."""
     executable, because = chosen
     nvme = request.nvme or request.settings.nvme
     live = [] if request.static else _live(request, system)
-    smoke = [_smoke(request, system, observe)] if request.smoke else []
     config = request.config
     read = [Task("ds_config", lambda facts: _read_config(config))] if config else []
     return [
@@ -129,16 +166,11 @@ def tasks(request: Request, system: System, chosen: tuple[str, str], observe: Ob
         Task("caches", lambda f: caches.probe(system, f.get(Python), f.get(Torch)), needs=[Python, Torch]),
         *([] if request.static else [_trials(system)]),
         Task("storage", lambda facts: storage.probe(system, nvme, facts.get(DsConfig)), needs=[DsConfig]),
-        *smoke,
     ]
 
 
 def _run(wanted: list[Task], request: Request, observe: Observer, seed: dict[str, Fact] | None = None) -> Examined:
-    limit = (
-        STATIC_LIMIT_S
-        + (0.0 if request.static else request.limit_s)
-        + (request.smoke_limit_s if request.smoke else 0.0)
-    )
+    limit = STATIC_LIMIT_S + (0.0 if request.static else request.limit_s)
     return Examiner(wanted, limit, observe, seed).examine()
 
 
@@ -170,17 +202,3 @@ def _cpu(system: System, request: Request) -> Fact:
     if request.static and system.linux:
         return cpu.probe(system)
     return cpu.probe_py_cpuinfo(system)
-
-
-def _smoke(request: Request, system: System, observe: Observer) -> Task:
-    from dsdoctor.smoke import runner as smoke_runner
-
-    def run(facts: Facts) -> Found:
-        live = facts.get(TorchLive)
-        gpus = facts.get(Gpus)
-        use_gpu = bool(live.cuda_available) if live else bool(gpus and gpus.devices)
-        return smoke_runner.run(
-            system, facts.need(Python), use_gpu=use_gpu, limit_s=request.smoke_limit_s, observe=observe
-        )
-
-    return Task("smoke", run, needs=[Python, TorchLive, Gpus])

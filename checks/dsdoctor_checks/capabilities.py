@@ -3,13 +3,15 @@
 Abilities are guarded by checks: "import" (torch and DeepSpeed can be imported), "gpu" (torch can use a CUDA GPU),
 "cpp-build" and "cuda-build" (JIT-building ops), "libaio", "libcuda", "curand", "cufile", "openmp", "cuda-headers", "nccl-headers" (what single ops
 need beside these), "op" (only the op that a finding names), "aio" (a place for NVMe swap), "fp16", "bf16", "fp8",
-"many-gpus", "many-nodes", "accelerate", "trainer", "host-memory", "config", "run". "op:NAME" is the verdict of an op.
+"many-gpus", "many-nodes", "accelerate", "trainer", "host-memory", "config". "op:NAME" is the verdict of an op, and "run:RECIPE"
+what the checks of smoke runs (they guard "run") leave of that recipe: a run that fell or computed wrongly blocks what it tried.
 """
 
 from collections.abc import Callable
 
-from dsdoctor.api import CapabilitySpec, Proof, Snapshot
+from dsdoctor.api import CapabilitySpec, Proof, SmokeRun, Snapshot
 from dsdoctor_checks.op_specs import accelerator
+from dsdoctor_checks.run_results import good
 
 Decide = Callable[[Snapshot], str | None]
 
@@ -82,6 +84,11 @@ def _several_gpus(snapshot: Snapshot) -> str | None:
     return "there is one GPU" if count else "there is no GPU"
 
 
+def _pipeline(snapshot: Snapshot) -> str | None:
+    """Meant for several GPUs; where a run with several CPU ranks did it, there is nothing to say against it."""
+    return None if _runs(snapshot, *_PIPELINES) else _several_gpus(snapshot)
+
+
 def _several_nodes(snapshot: Snapshot) -> str | None:
     hosts = snapshot.programs.hostfile.hosts if snapshot.programs and snapshot.programs.hostfile else {}
     purpose = snapshot.purpose
@@ -104,10 +111,24 @@ def _package(name: str) -> Decide:
     return applies
 
 
-def _smoke_worked(snapshot: Snapshot) -> bool:
-    """A smoke run came to its end with a falling loss."""
-    smoke = snapshot.smoke
-    return smoke is not None and smoke.outcome == "ok" and len(smoke.losses) > 1 and smoke.losses[-1] < smoke.losses[0]
+def _runs(snapshot: Snapshot, *recipes: str) -> tuple[SmokeRun, ...]:
+    """Smoke runs that came to their end with right numbers: of these recipes, or all."""
+    runs = snapshot.smoke.runs if snapshot.smoke else ()
+    return tuple(run for run in runs if (not recipes or run.recipe in recipes) and good(run))
+
+
+def _proving(snapshot: Snapshot, *recipes: str) -> tuple[str, ...]:
+    """The abilities of a capability's own recipes, and of any run that fell while it imported: that is everyone's fault."""
+    runs = snapshot.smoke.runs if snapshot.smoke else ()
+    importing = [
+        r.recipe for r in runs if r.outcome != "ok" and r.culprit and (r.culprit.last_phase or "").startswith("import ")
+    ]
+    return tuple(f"run:{name}" for name in dict.fromkeys((*recipes, *importing)))
+
+
+def _zero2(snapshot: Snapshot) -> tuple[str, ...]:
+    """The checkpoint recipe trains ZeRO-2, too: where it fell and no other run shows that training works, that is in doubt."""
+    return _training(*(() if _runs(snapshot, "zero2") else ("run:checkpoint",)))(snapshot)
 
 
 def _device_tried(snapshot: Snapshot) -> bool:
@@ -117,21 +138,35 @@ def _device_tried(snapshot: Snapshot) -> bool:
     return imported and torch is not None and torch.kernel is not None and torch.kernel.outcome == "ok"
 
 
-def _shown(*, stage: int | None = None, dtype: str | None = None) -> Callable[[Snapshot], Proof]:
-    """RAN by a smoke run of this stage and dtype; PROBED when the device was tried."""
+def _trained(*recipes: str) -> Callable[[Snapshot], Proof]:
+    """RAN by a smoke run of one of these recipes. Else nothing was run for it; its ops lend it PROBED when they were tried."""
 
     def proof(snapshot: Snapshot) -> Proof:
-        smoke = snapshot.smoke
-        same = smoke is not None and stage in (None, smoke.stage) and dtype in (None, smoke.dtype)
-        if (stage is not None or dtype is not None) and same and _smoke_worked(snapshot):
+        return Proof.RAN if _runs(snapshot, *recipes) else Proof.DECLARED
+
+    return proof
+
+
+def _shown(*, stage: int | None = None, dtype: str | None = None) -> Callable[[Snapshot], Proof]:
+    """RAN by any smoke run of this stage (without offload) or dtype; PROBED when the device was tried."""
+
+    def proof(snapshot: Snapshot) -> Proof:
+        runs = _runs(snapshot)
+        if any(run.stage == stage and not run.offload if stage is not None else run.dtype == dtype for run in runs):
             return Proof.RAN
         return Proof.PROBED if _device_tried(snapshot) else Proof.DECLARED
 
     return proof
 
 
+def _communicated(snapshot: Snapshot) -> Proof:
+    """RAN by any smoke run over several GPUs."""
+    over = any(run.world_size > 1 and run.accelerator == "cuda" for run in _runs(snapshot))
+    return Proof.RAN if over else Proof.DECLARED
+
+
 def _declared(snapshot: Snapshot) -> Proof:
-    """Nothing was run for it: more smoke recipes are to come. Its ops lend it PROBED when they were tried."""
+    """No recipe runs it."""
     return Proof.DECLARED
 
 
@@ -151,35 +186,63 @@ def _spec(
     requires: Callable[[Snapshot], tuple[str, ...]],
     applies: Decide = _always,
     proof: Callable[[Snapshot], Proof] = _declared,
+    runs: tuple[str, ...] = (),
 ) -> CapabilitySpec:
-    return CapabilitySpec(name=name, title=title, requires=requires, applies=applies, proof=proof)
+    """``runs`` are the recipes that try it: one that fell blocks it."""
+
+    def needed(snapshot: Snapshot) -> tuple[str, ...]:
+        return (*requires(snapshot), *_proving(snapshot, *runs))
+
+    return CapabilitySpec(name=name, title=title, requires=needed, applies=applies, proof=proof)
+
+
+def _recipe(
+    name: str,
+    title: str,
+    requires: Callable[[Snapshot], tuple[str, ...]],
+    *recipes: str,
+    applies: Decide = _always,
+) -> CapabilitySpec:
+    """A capability that these recipes try and prove."""
+    return _spec(name, title, requires, applies, _trained(*recipes), recipes)
 
 
 _FP16_ON_CPU = "fp16 on a CPU needs AMX or AVX512-FP16 in oneDNN; use bf16"
 _BF16 = _precision("bf16", 8.0, on_cpu=None)
 _FP8 = _precision("fp8", 8.9, on_cpu="fp8 needs a CUDA GPU")
 
+_PIPELINES = ("pipeline", "3d")
+
 CAPABILITIES = (
-    _spec("zero1", "ZeRO-1", _training(), proof=_shown(stage=1)),
-    _spec("zero2", "ZeRO-2", _training(), proof=_shown(stage=2)),
-    _spec("zero3", "ZeRO-3", _training(), proof=_shown(stage=3)),
-    _spec("optimizer-offload-cpu", "optimizer offload to CPU", _training("op:cpu_adam")),
-    _spec("param-offload-cpu", "parameter offload to CPU", _training("op:cpu_adam")),
-    _spec(
+    _spec("zero1", "ZeRO-1", _training(), proof=_shown(stage=1), runs=("zero1",)),
+    _spec("zero2", "ZeRO-2", _zero2, proof=_shown(stage=2), runs=("zero2",)),
+    _spec("zero3", "ZeRO-3", _training(), proof=_shown(stage=3), runs=("zero3",)),
+    _recipe("optimizer-offload-cpu", "optimizer offload to CPU", _training("op:cpu_adam"), "zero2-offload"),
+    _recipe("param-offload-cpu", "parameter offload to CPU", _training("op:cpu_adam"), "zero3-offload"),
+    _recipe(
         "nvme-offload",
         "NVMe offload (ZeRO-Infinity)",
         _training("op:cpu_adam", "op:async_io", "op:pin_memory", "aio"),
-        _nvme,
+        "zero3-nvme",
+        applies=_nvme,
     ),
     _spec("fp16", "fp16", _precision_needs("fp16"), _fp16, _shown(dtype="fp16")),
     _spec("bf16", "bf16", _precision_needs("bf16"), _BF16, _shown(dtype="bf16")),
     _spec("fp8", "fp8 (hardware)", _precision_needs("bf16"), _FP8),
     _spec("fused-adam", "fused Adam", _fused_adam, proof=_built("fused_adam")),
     _spec("cpu-adam", "CPU Adam", lambda snapshot: ("import", "op:cpu_adam"), proof=_built("cpu_adam")),
-    _spec("pipeline-3d", "pipeline and 3D parallelism", _training("many-gpus"), _several_gpus),
-    _spec("moe", "mixture of experts", _training()),
-    _spec("accelerate", "Hugging Face Accelerate", _training("accelerate"), _package("accelerate")),
-    _spec("hf-trainer", "Hugging Face Trainer", _training("accelerate", "trainer"), _package("transformers")),
-    _spec("several-gpus", "several GPUs", _training("many-gpus"), _several_gpus),
+    _recipe("pipeline-3d", "pipeline and 3D parallelism", _training("many-gpus"), *_PIPELINES, applies=_pipeline),
+    _recipe("moe", "mixture of experts", _training(), "moe"),
+    _recipe(
+        "accelerate", "Hugging Face Accelerate", _training("accelerate"), "accelerate", applies=_package("accelerate")
+    ),
+    _recipe(
+        "hf-trainer",
+        "Hugging Face Trainer",
+        _training("accelerate", "trainer"),
+        "trainer",
+        applies=_package("transformers"),
+    ),
+    _spec("several-gpus", "several GPUs", _training("many-gpus"), _several_gpus, _communicated, ("comm",)),
     _spec("several-nodes", "several nodes", _training("many-nodes"), _several_nodes),
 )

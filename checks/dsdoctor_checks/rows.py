@@ -24,12 +24,13 @@ def remedy_of(
 ) -> Remedy:
     """The remedy that a row describes.
 
-    Keys, all optional but ``order``: ``order`` (text), ``unset`` (variables), ``uninstall`` and ``pip`` (distributions, with
+    Keys, all optional but ``order``: ``order`` (text), ``set`` (variables and values), ``unset`` (variables), ``uninstall`` and ``pip`` (distributions, with
     ``options``), ``system`` (Debian package names), ``type`` (commands as they stand), ``safety``, ``note``. ``{0}`` in a text
     is the first group of ``match``.
     """
     groups = [group or "" for group in match.groups()] if match else []
-    commands: list[str] = [prescriber.unset(name) for name in row.get("unset", ())]
+    commands = [prescriber.set(name, value) for name, value in row.get("set", {}).items()]
+    commands += [prescriber.unset(name) for name in row.get("unset", ())]
     commands += prescriber.system(*row["system"]) if "system" in row else ()
     if "uninstall" in row:
         commands.append(prescriber.pip_uninstall(*(text.format(*groups) for text in row["uninstall"])))

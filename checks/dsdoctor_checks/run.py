@@ -1,118 +1,77 @@
-"""Checks of the smoke run: a tiny real training that must end, with a loss that falls."""
+"""How the smoke runs ended: the rank that fell first, what it says, and what the numbers around it prove."""
 
-import math
-import re
 from collections.abc import Iterator
 
-from dsdoctor.api import Evidence, Finding, Prescriber, Remedy, Smoke, check, unknown
-from dsdoctor_checks.rows import first_match, last_lines, remedy_of
+from dsdoctor.api import Finding, Prescriber, Remedy, Smoke, SmokeRank, SmokeRun, check, not_applicable, unknown
+from dsdoctor_checks import run_hangs, run_signals
+from dsdoctor_checks.rows import remedy_of
+from dsdoctor_checks.run_text import (
+    TABLE,
+    again,
+    failures,
+    fallen,
+    first_line,
+    known_failure,
+    place,
+    roots,
+    said,
+    speaker,
+)
 from dsdoctor_checks.tables import table
 
-_TABLE = "run_errors"
 _CAUSES = tuple(
     dict.fromkeys(
         [
-            "import-hangs", "import-crashes", "smoke-hangs", "smoke-fails", "jit-lock-hang", "rc-minus-11-segfault",
-            "smoke-loss-wrong",
-            *(row["cause"] for row in table(_TABLE)["error"]),
-            *(row["cause"] for row in table(_TABLE)["signal"].values()),
+            "import-crashes", "smoke-fails", *run_hangs.CAUSES, *run_signals.CAUSES,
+            *(row["cause"] for row in failures()),
+            *(row["cause"] for row in table(TABLE)["signal"].values()),
         ]
     )
 )  # fmt: skip
-_BUILDING = (
-    "(?i)building extension module|Using .*torch_extensions.*as PyTorch extensions root|Loading extension module"
-)
-_COMPILER = r"(?im)^.*(?:\berror\b *[A-Z]*\d*: |undefined reference to|cannot find -l|: (?:command )?not found).*$"
-_VERIFY = "dsdoctor check --smoke"
+_UNTRIED = ("not-applicable", "not-started")
 
 
-@check("RUN001", "A tiny training run ends, and its loss falls", causes=_CAUSES, guards=["run", "import"])
-def smoke_runs(smoke: Smoke, prescriber: Prescriber) -> Iterator[Finding]:
-    """The proof that goes beyond every probe: ops are built and loaded, steps are taken, numbers are compared."""
-    if smoke.outcome == "not-reached":
-        unknown(f"the smoke run did not start: {smoke.error or 'an earlier step failed'}")
-    if smoke.outcome == "ok":
-        problem = loss_problem(smoke)
-        if problem is not None:
-            yield _finding(smoke, problem, "smoke-loss-wrong", _wrong_numbers())
-    elif smoke.outcome == "timed-out":
-        yield _hung(smoke, prescriber)
-    elif smoke.outcome == "signal" and smoke.signal in table(_TABLE)["signal"]:
-        row = table(_TABLE)["signal"][smoke.signal]
-        yield _finding(
-            smoke, f"was ended by {smoke.signal}: {row['means']}", row["cause"], remedy_of(row, prescriber, _VERIFY)
-        )
-    else:
-        yield _failed(smoke, prescriber)
+@check("RUN001", "Every smoke run comes to its end", causes=_CAUSES, guards=["run"])
+def runs_end(smoke: Smoke, prescriber: Prescriber) -> Iterator[Finding]:
+    """The proof that goes beyond every probe: ops are built and loaded, ranks meet, steps are taken.
+
+    Of a run that fell only the rank that fell first tells why; the others are torn down after it, and their errors are
+    echoes. A signal is read by the numbers around it: the cgroup's count of OOM kills, free memory, /dev/shm, the stack.
+    """
+    tried = [run for run in smoke.runs if run.outcome not in _UNTRIED]
+    if not tried:
+        idle = next((run for run in smoke.runs if run.outcome == "not-started"), None)
+        if idle is not None:
+            unknown(f"the smoke run of {idle.recipe} did not start: {idle.because or 'an earlier step failed'}")
+        not_applicable("; ".join(f"{run.recipe}: {run.because}" for run in smoke.runs) or "no recipe was run")
+    for run in tried:
+        if run.outcome != "ok":
+            yield _fallen(run, prescriber)
 
 
-def loss_problem(smoke: Smoke) -> str | None:
-    """What is wrong with the losses, or None: they must be finite and, on the one fixed batch, fall."""
-    if not smoke.losses:
-        return "ended without a loss"
-    bad = next((loss for loss in smoke.losses if not math.isfinite(loss)), None)
-    if bad is not None:
-        return f"gave a loss of {bad}"
-    if len(smoke.losses) > 1 and smoke.losses[-1] >= smoke.losses[0]:
-        return f"did not learn: the loss went from {smoke.losses[0]:.4g} to {smoke.losses[-1]:.4g} on a fixed batch"
-    return None
+def _fallen(run: SmokeRun, prescriber: Prescriber) -> Finding:
+    rank = speaker(run)
+    if run.outcome in ("hung", "timed-out") and rank.ending not in ("failed", "signal"):
+        return run_hangs.stood_still(run, prescriber)
+    if rank.ending == "signal":
+        return run_signals.by_signal(run, rank, prescriber)
+    return _failed(run, rank, prescriber)
 
 
-def _wrong_numbers() -> Remedy:
-    order = "Delete the extension cache and run again; if it stays, the GPU or its memory computes wrongly"
-    return Remedy(order=order, safety="manual", verify=_VERIFY)
-
-
-def _hung(smoke: Smoke, prescriber: Prescriber) -> Finding:
-    step = smoke.last_phase or "its start"
-    building = step.startswith(("compile ", "load ")) or first_match([{"pattern": _BUILDING}], smoke.output_tail)
-    after = f" after {smoke.seconds:.0f} s" if smoke.seconds else ""
-    if building:
-        order = "Run once more: a build goes on where it stopped. If it stands still again, look for a compiler that hangs and a `lock` file in the extension cache"
-        return _finding(
-            smoke, f"did not end{after}; it was building an op in: {step}", "jit-lock-hang",
-            Remedy(order=order, safety="careful", verify=_VERIFY, note="a first build takes about a minute on two idle cores; a busy or slow machine needs longer"),
-        )  # fmt: skip
-    order = "Find out what the step waits for: another rank, a driver, a network folder"
-    cause = "import-hangs" if step.startswith("import ") else "smoke-hangs"
-    return _finding(smoke, f"did not end{after}; it stopped in: {step}", cause, Remedy(order=order, safety="manual"))
-
-
-def _failed(smoke: Smoke, prescriber: Prescriber) -> Finding:
-    said = f"{smoke.error_type or ''}: {smoke.error or ''}".strip(": ")
-    found = first_match(table(_TABLE)["error"], said, smoke.output_tail)
-    how = {"signal": f"was ended by {smoke.signal}", "exited": f"ended with exit code {smoke.exit_code}"}
-    step = smoke.last_phase or "its start"
-    line = first_line(said, smoke.output_tail)
-    message = f"{how.get(smoke.outcome, 'failed')} in {step}" + (f": {line}" if line else "")
-    if found is None:
-        remedy = Remedy(order="Read the last lines of the output", safety="manual", verify=_VERIFY)
-        cause = "import-crashes" if step.startswith("import ") else "smoke-fails"
-        return _finding(smoke, message, "rc-minus-11-segfault" if smoke.outcome == "signal" else cause, remedy)
-    row, match = found
-    return _finding(smoke, message, row["cause"], remedy_of(row, prescriber, _VERIFY, match))
-
-
-def first_line(said: str, output: str | None) -> str:
-    """What a failure says in one line: its first, and of a build the first error of the compiler instead of its command."""
-    line = next(iter(said.splitlines()), "")
-    build = re.match(r".*Error building extension '\w+'", line)
-    if build is None:
-        return line[:300]
-    log = said[build.end() :]
-    error = re.search(_COMPILER, log) or re.search(_COMPILER, output or "")
-    return build.group() + (f": {error.group().strip()[:300]}" if error else "")
-
-
-def _finding(smoke: Smoke, what: str, cause: str, remedy: Remedy) -> Finding:
-    tail = last_lines(smoke.output_tail, 12)
-    where = f"smoke run, recipe {smoke.recipe}"
-    error = re.search(_COMPILER, smoke.error or "") if "Error building extension" in (smoke.error or "") else None
-    texts = [(f"{where}, compiler", error.group().strip()[:300])] if error else []
-    texts += [(where, tail)] if tail else []
-    return Finding(
-        message=f"the smoke run ({smoke.recipe} on {smoke.device or smoke.accelerator or 'an unknown device'}) {what}",
-        cause=cause,
-        evidence=tuple(Evidence(where=place, text=text) for place, text in texts),
-        remedy=remedy,
-    )
+def _failed(run: SmokeRun, rank: SmokeRank, prescriber: Prescriber) -> Finding:
+    words = run.aftermath.nccl_words if run.aftermath else None
+    text = said(rank)
+    found = known_failure(run, text, run.output_tail, words)
+    code = "" if rank.exit_code is None else f" with exit code {rank.exit_code}"
+    how = {"failed": "failed", "not-started": "never started"}.get(rank.ending, f"ended{code}")
+    line = first_line(text, run.output_tail)
+    message = f"{how} in {place(rank)}" + (f": {line}" if line else "")
+    if found is not None:
+        row, match = found
+        return fallen(run, rank, message, row["cause"], remedy_of(row, prescriber, again(run, prescriber), match))
+    cause = "import-crashes" if place(rank).startswith("import ") else "smoke-fails"
+    order = "Read the last lines of the output"
+    if text and not roots(text):
+        message += " (an echo: another rank was gone, or never came, and left no word)"
+        order = "Find the rank that ended first: its own output tells why"
+    return fallen(run, rank, message, cause, Remedy(order=order, safety="manual", verify=again(run, prescriber)))

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 from importlib import import_module
 from typing import Any
@@ -42,7 +43,14 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     sys.excepthook = _last_words
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminated)
     root(prog_name="dsdoctor")
+
+
+def _terminated(number: int, frame: Any) -> None:
+    """As Ctrl-C: children are ended, files removed, and what is known by then is told."""
+    raise KeyboardInterrupt
 
 
 def _last_words(*raised: Any) -> None:

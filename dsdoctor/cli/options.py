@@ -62,6 +62,7 @@ def ops_options(function: F) -> F:
 
 def request(values: dict[str, Any]) -> "Request":
     """A Request from the shared options, over the project's settings. Raises SettingsError and ExaminationError."""
+    from dsdoctor.cli.smoke_options import smoke_order
     from dsdoctor.examination import ExaminationError
     from dsdoctor.request import Request
     from dsdoctor.settings import load_settings
@@ -79,18 +80,19 @@ def request(values: dict[str, Any]) -> "Request":
         name: tuple(p.strip() for v in values.get(name, ()) for p in v.split(",") if p.strip())
         for name in ("only", "skip")
     }
+    smoke = smoke_order(values, settings) if values.get("smoke") or "recipes" in values else None
     return Request(
         python=values["python"] or settings.python,
-        static=values["static"],
-        smoke=values.get("smoke", False),
+        static=values.get("static", False),
+        smoke=smoke,
         only=lists["only"],
         skip=lists["skip"],
         config=values["config"],
         nvme=values["nvme"],
-        hostfile=values["hostfile"],
-        purpose=None if values["purpose"] == "auto" else values["purpose"],
-        snapshot=values["snapshot"],
-        ds_report=values["ds_report"],
+        hostfile=values.get("hostfile"),
+        purpose=None if values.get("purpose") == "auto" else values.get("purpose"),
+        snapshot=values.get("snapshot"),
+        ds_report=values.get("ds_report"),
         limit_s=values["limit_s"],
         settings=settings,
     )

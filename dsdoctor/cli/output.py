@@ -62,3 +62,16 @@ def write(document: str, output: str | None) -> None:
         sys.stdout.flush()
     except BrokenPipeError:  # `| head -1`: the reader has what it wanted; the exit code stays that of the report
         forget_stdout()
+
+
+def render_smoke(report: Report, verbosity: int) -> str:
+    """The smoke runs of a report for this terminal."""
+    from dsdoctor.render import smoke
+
+    return smoke.render(
+        shown(report, "text", None),
+        width=min(columns(), 120),
+        color=colour(sys.stdout.isatty()),
+        unicode=takes(sys.stdout.encoding, "\u2022"),
+        verbosity=verbosity,
+    )

@@ -27,10 +27,10 @@ class SmokePhase(Fact, frozen=True, kw_only=True):
 
 
 class SmokeStep(Fact, frozen=True, kw_only=True):
-    """One optimizer step: ``loss`` is the mean over the global batch."""
+    """One optimizer step: ``loss`` is the mean over the global batch, None when it was no finite number (JSON has none)."""
 
     number: int  # from 1
-    loss: float
+    loss: float | None
     ms: float
     grad_norm: float | None = None
     loss_scale: float | None = None
@@ -136,6 +136,7 @@ class SmokeRun(Fact, frozen=True, kw_only=True):
     because: str | None = None  # for not-applicable and not-started
     launcher: str = "none"  # "none": dsdoctor started the ranks
     config: str | None = None  # the user's ds_config, when it was used
+    notes: tuple[str, ...] = ()  # what of it was changed for this run
     accelerator: str | None = None  # "cuda", "cpu"
     device: str | None = None  # "NVIDIA H200", "cpu"
     world_size: int = 1
@@ -159,7 +160,8 @@ class SmokeRun(Fact, frozen=True, kw_only=True):
 
     @property
     def losses(self) -> tuple[float, ...]:
-        return tuple(step.loss for step in self.steps)
+        """Those that were finite numbers."""
+        return tuple(step.loss for step in self.steps if step.loss is not None)
 
     @property
     def culprit(self) -> SmokeRank | None:

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +13,9 @@ from dsdoctor.probes.cgroups import groups, number
 from dsdoctor.probes.system import System
 
 NO_LIMIT = 1 << 62  # cgroup v1 says "no limit" with a number near 2**63
-_LEFTOVER = re.compile(r"^(nccl-|torch_)")
+_LEFTOVER = re.compile(
+    r"^(nccl-|torch_|deepspeed_allreduce_buffer_)"
+)  # DeepSpeed 0.19.8 csrc/cpu/comm/shm.cpp unlinks none
 _SEGMENT = re.compile(r"/dev/shm/(\S+)")
 KEPT_NAMES = 20
 
@@ -87,7 +90,7 @@ def _shm(system: System) -> tuple[int | None, int | None]:
 
 
 def _leftovers(system: System) -> tuple[str, ...]:
-    """Segments of NCCL and torch that no process uses. Those of other users are left out: their use cannot be seen."""
+    """Segments of NCCL, torch and DeepSpeed that no process uses. Those of other users are left out: their use cannot be seen."""
     named = [n for n in system.names("/dev/shm") if _LEFTOVER.match(n) and _ours(system.path(f"/dev/shm/{n}"))]
     used = _segments_in_use(system) if named and system.real else frozenset()
     return tuple(n for n in named if n not in used)[:KEPT_NAMES]
@@ -103,10 +106,13 @@ def _ours(path: Path) -> bool:
 
 def _segments_in_use(system: System) -> frozenset[str]:
     """Names in /dev/shm that a process has mapped or opened, as far as we may look."""
+    return segments_of(system, (pid for pid in system.names("/proc") if pid.isdigit()))
+
+
+def segments_of(system: System, pids: Iterable[str]) -> frozenset[str]:
+    """Names in /dev/shm that these processes have mapped or opened."""
     used: set[str] = set()
-    for pid in system.names("/proc"):
-        if not pid.isdigit():
-            continue
+    for pid in pids:
         used.update(_SEGMENT.findall(system.read(f"/proc/{pid}/maps") or ""))
         for descriptor in system.names(f"/proc/{pid}/fd"):
             try:

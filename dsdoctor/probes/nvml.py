@@ -16,7 +16,8 @@ from dsdoctor.probes.runner import Ran
 from dsdoctor.probes.system import System
 
 LIMIT_S = 8.0
-_SCRIPT = str(Path(__file__).with_name("scripts") / "nvml.py")
+SCRIPTS = Path(__file__).with_name("scripts")
+_SCRIPT = str(SCRIPTS / "nvml.py")
 _DEVICES_SHARE = 0.75  # of the limit: then the child gives up on silent devices and tells of the others
 _NO_PERMISSION, _IS_LOST = 4, 15
 _MIB = 1024 * 1024
@@ -39,7 +40,7 @@ def ask(system: System, limit_s: float = LIMIT_S) -> Answer:
     if system.platform == "darwin":
         return Answer(state="not-supported", detail="macOS has no NVIDIA driver")
     argv = [sys.executable, "-I", "-S", _SCRIPT, "--limit", f"{limit_s * _DEVICES_SHARE:.2f}"]
-    folder = _bindings()
+    folder = bindings()
     ran = system.run([*argv, "--pynvml", folder] if folder else argv, limit_s, answer=True)
     lines = _lines(ran.answer)
     answer = _assemble(lines, ran, limit_s)
@@ -48,7 +49,7 @@ def ask(system: System, limit_s: float = LIMIT_S) -> Answer:
     return answer
 
 
-def _bindings() -> str | None:
+def bindings() -> str | None:
     """The folder of site-packages that has pynvml."""
     spec = importlib.util.find_spec("pynvml")
     if spec is None or not spec.origin:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dsdoctor.probes import runner
-from dsdoctor.probes.runner import Ran
+from dsdoctor.probes.runner import Ran, Running
 
 READ_LIMIT = 4 * 1024 * 1024
 
@@ -115,3 +115,15 @@ class System:
         cwd = self.cwd or tempfile.gettempdir()
         env = self.env if env is None else env
         return runner.run(argv, limit_s, env=env, cwd=cwd, answer=answer, hear=hear, stall_s=stall_s, polite=polite)
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        answer: bool = False,
+        hear: Callable[[bytes], None] | None = None,
+    ) -> Running:
+        """Start a program and go on; see runner.start. Raises NotStarted."""
+        cwd = self.cwd or tempfile.gettempdir()
+        return runner.start(argv, env=self.env if env is None else env, cwd=cwd, answer=answer, hear=hear)

@@ -5,6 +5,7 @@ from html import escape
 from dsdoctor.model import Report, Severity
 from dsdoctor.plan import counted_findings
 from dsdoctor.render.plain import clean
+from dsdoctor.render.smoke_summary import short
 from dsdoctor.render.undecided import undecided
 
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
@@ -17,61 +18,75 @@ table{border-collapse:collapse;width:100%}td,th{border-bottom:1px solid #d8dce2;
 
 def render(report: Report) -> str:
     """The report as one page."""
-    body = [f"<h1>{_h(report.summary)}</h1>", *_first(report), *_findings(report), *_plan(report)]
-    body += [*_capabilities(report), *_undecided(report)]
+    body = [f"<h1>{h(report.summary)}</h1>", *about(report), *findings(report), *plan(report)]
+    return page("dsdoctor report", [*body, *_smoke(report), *_capabilities(report), *_undecided(report)], report)
+
+
+def page(title: str, body: list[str], report: Report, style: str = "") -> str:
+    """A whole document. ``body`` is HTML, ``style`` CSS beside the common one."""
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>dsdoctor report</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n<body>\n'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{h(title)}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}{style}</style></head>\n<body>\n'
         + "\n".join(body)
-        + f"\n<p>dsdoctor {_h(report.tool_version)}, {_h(report.facts.taken_at)}</p>\n</body></html>\n"
+        + f"\n<p>dsdoctor {h(report.tool_version)}, {h(report.facts.taken_at)}</p>\n</body></html>\n"
     )
 
 
-def _first(report: Report) -> list[str]:
+def about(report: Report) -> list[str]:
+    """What was examined."""
     platform = report.platform
     labels = (("Can", platform.can), ("Cannot", platform.cannot), ("Instead", platform.instead))
-    lines = [_h(platform.headline), *(f"{label}: {_h(text)}" for label, text in labels if text)]
-    lines.append(f"Patient: <code>{_h(report.patient)}</code>")
+    lines = [h(platform.headline), *(f"{label}: {h(text)}" for label, text in labels if text)]
+    lines.append(f"Patient: <code>{h(report.patient)}</code>")
     purpose = report.facts.purpose
     if purpose is not None:
-        lines.append(f"Purpose: {_h(purpose.name)} ({_h(purpose.because)})")
+        lines.append(f"Purpose: {h(purpose.name)} ({h(purpose.because)})")
     if report.interrupted:
         lines.append("Interrupted: this is what was known by then.")
     return [f"<p>{'<br>'.join(lines)}</p>"]
 
 
-def _findings(report: Report) -> list[str]:
+def findings(report: Report) -> list[str]:
+    """A table of what is wrong; nothing when nothing is."""
     found = counted_findings(report.verdicts)
     if not found:
         return []
     rows = []
     for severity, verdict, finding in sorted(found, key=lambda row: -row[0].rank):
-        evidence = "".join(f"<br><code>{_h(e.where)}: {_h(e.text)}</code>" for e in finding.evidence)
+        evidence = "".join(f"<br><code>{h(e.where)}: {h(e.text)}</code>" for e in finding.evidence)
         rows.append(
             f'<tr><td class="{severity.value}">{severity.value}</td><td>{verdict.code}</td>'
-            f"<td>{_h(finding.message)}{evidence}</td><td><code>{_h(finding.cause)}</code></td></tr>"
+            f"<td>{h(finding.message)}{evidence}</td><td><code>{h(finding.cause)}</code></td></tr>"
         )
     return ["<h2>Findings</h2><table>", *rows, "</table>"]
 
 
-def _plan(report: Report) -> list[str]:
+def plan(report: Report) -> list[str]:
+    """The steps that mend it."""
     if not report.plan:
         return ["<p>There is nothing to mend.</p>"] if not report.counts.errors and not report.counts.warnings else []
     items = []
     for step in report.plan:
         css = "error" if step.severity is Severity.ERROR else "warning"
-        commands = f"<pre>{_h(chr(10).join(step.commands))}</pre>" if step.commands else ""
+        commands = f"<pre>{h(chr(10).join(step.commands))}</pre>" if step.commands else ""
         safety = {"safe": "", "careful": " [careful]", "manual": " [by hand]"}[step.safety]
-        verify = f"then check with: <code>{_h(step.verify)}</code>" if step.verify else ""
-        order = f'<span class="{css}">{_h(step.order)}</span>{safety}'
-        items.append(f"<li>{order}<br>{_h(step.why)}{commands}{verify}</li>")
+        verify = f"then check with: <code>{h(step.verify)}</code>" if step.verify else ""
+        order = f'<span class="{css}">{h(step.order)}</span>{safety}'
+        items.append(f"<li>{order}<br>{h(step.why)}{commands}{verify}</li>")
     return ["<h2>Plan</h2><ol>", *items, "</ol>"]
+
+
+def _smoke(report: Report) -> list[str]:
+    if report.facts.smoke is None:
+        return []
+    rows = [f"<li>{h(short(run))}</li>" for run in report.facts.smoke.runs] or ["<li>no recipe was run</li>"]
+    return ["<h2>Smoke runs</h2><ul>", *rows, "</ul>"]
 
 
 def _capabilities(report: Report) -> list[str]:
     rows = [
-        f"<tr><td>{_h(c.title)}</td><td>{_h(c.state.replace('_', ' '))}</td>"
-        f"<td>{_h(c.proof.value if c.state == 'ready' else ', '.join(c.blocked_by) or c.because or '')}</td></tr>"
+        f"<tr><td>{h(c.title)}</td><td>{h(c.state.replace('_', ' '))}</td>"
+        f"<td>{h(c.proof.value if c.state == 'ready' else ', '.join(c.blocked_by) or c.because or '')}</td></tr>"
         for c in report.capabilities
     ]
     return ["<h2>What can run here</h2><table>", *rows, "</table>"] if rows else []
@@ -79,9 +94,10 @@ def _capabilities(report: Report) -> list[str]:
 
 def _undecided(report: Report) -> list[str]:
     groups = undecided(report)
-    rows = [f"<li>{_h(reason)}: {', '.join(codes)}</li>" for reason, codes in groups.items()]
+    rows = [f"<li>{h(reason)}: {', '.join(codes)}</li>" for reason, codes in groups.items()]
     return ["<h2>Could not be decided</h2><ul>", *rows, "</ul>"] if rows else []
 
 
-def _h(text: str) -> str:
+def h(text: str) -> str:
+    """Text as HTML."""
     return escape(clean(text))

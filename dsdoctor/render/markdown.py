@@ -5,6 +5,7 @@ import re
 from dsdoctor.model import Report, Step
 from dsdoctor.plan import counted_findings
 from dsdoctor.render.plain import clean, one_line
+from dsdoctor.render.smoke_summary import sentence
 from dsdoctor.render.undecided import undecided
 
 _MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")  # an underscore inside a word marks nothing
@@ -12,7 +13,9 @@ _MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")  # an un
 
 def render(report: Report) -> str:
     """Summary, findings, plan, capabilities and what could not be decided."""
-    sections = (_head(report), _findings(report), _plan(report), _capabilities(report), _undecided(report))
+    sections = (
+        _head(report), _findings(report), _plan(report), _smoke(report), _capabilities(report), _undecided(report),
+    )  # fmt: skip
     return "\n".join(line for section in sections for line in section) + "\n"
 
 
@@ -56,6 +59,11 @@ def _step(step: Step) -> list[str]:
     if step.verify:
         lines += ["", "   Then check with:", *_block((step.verify,))]
     return lines
+
+
+def _smoke(report: Report) -> list[str]:
+    smoke = report.facts.smoke
+    return [] if smoke is None else ["## Smoke runs", "", f"{_text(sentence(smoke))}.", ""]
 
 
 def _capabilities(report: Report) -> list[str]:

@@ -14,3 +14,9 @@ def clean(text: str) -> str:
 def one_line(text: str) -> str:
     """``text`` on one line."""
     return " ".join(clean(text).split())
+
+
+def cut(text: str, width: int, *, unicode: bool = True) -> str:
+    """``text`` on one line of at most ``width`` characters; what is missing shows as an ellipsis."""
+    line, sign = one_line(text), "\u2026" if unicode else "..."
+    return line if len(line) <= width else line[: max(width - len(sign), 0)] + sign[: max(width, 0)]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dsdoctor.model import Capability, Finding, Report, Severity, Status, Verdict
 from dsdoctor.plan import counted_findings
 from dsdoctor.render.plain import clean, one_line
+from dsdoctor.render.smoke_summary import sentence
 from dsdoctor.render.undecided import undecided
 
 _COLOURS = {
@@ -22,7 +23,7 @@ class Page:
 
     def __init__(self, width: int, color: bool, unicode: bool) -> None:
         self.width, self.color = max(width, 40), color
-        self.bullet = "\u2022" if unicode else "-"
+        self.bullet, self.unicode = "\u2022" if unicode else "-", unicode
         self.lines: list[str] = []
 
     def paint(self, text: str, style: str) -> str:
@@ -60,11 +61,12 @@ def render(report: Report, *, width: int = 80, color: bool = False, unicode: boo
     page.wrap(report.summary)
     if report.interrupted:
         page.wrap("Interrupted: this is what was known by then.")
-    _findings(page, report, verbosity)
+    add_findings(page, report, verbosity)
     if verbosity >= 0:
         _capabilities(page, report.capabilities)
         _ops(page, report)
-        _plan(page, report)
+        _smoke(page, report)
+        add_plan(page, report)
         _unknowns(page, report, verbosity)
         _ignored(page, report)
         if report.problems:
@@ -90,7 +92,8 @@ def _first_lines(page: Page, report: Report) -> None:
         page.wrap(f"{purpose.name} ({how}{purpose.because}; change it with --purpose)", "purpose: ")
 
 
-def _findings(page: Page, report: Report, verbosity: int) -> None:
+def add_findings(page: Page, report: Report, verbosity: int) -> None:
+    """Errors, warnings and what is good to know, the worst first."""
     found = counted_findings(report.verdicts)
     explained = {c.cause: c.explained_by for c in report.causes if c.explained_by}
     for severity in _ORDER:
@@ -149,7 +152,14 @@ def _ops(page: Page, report: Report) -> None:
         )
 
 
-def _plan(page: Page, report: Report) -> None:
+def _smoke(page: Page, report: Report) -> None:
+    """What was trained, in one sentence."""
+    if report.facts.smoke is not None:
+        page.wrap(f"Smoke runs: {sentence(report.facts.smoke)}.", "  ")
+
+
+def add_plan(page: Page, report: Report) -> None:
+    """The steps that mend it, with their commands."""
     if not report.plan:
         if report.outcome == "healthy":
             page.heading("Plan")

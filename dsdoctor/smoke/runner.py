@@ -1,187 +1,242 @@
-"""Run the smoke worker in the patient and turn its events into facts."""
+"""Run one job in the patient, watch it, end it when it hangs, and say what happened."""
 
+import contextlib
 import os
-import socket
+import signal
 import tempfile
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+import time
 
 import msgspec
 
 from dsdoctor.events import Event, Observer
-from dsdoctor.facts import Python, Smoke, SmokePhase
-from dsdoctor.probes import caches, packages
+from dsdoctor.facts import Python, SmokeRun, SmokeSwap
 from dsdoctor.probes.answers import entry
-from dsdoctor.probes.runner import Ran
+from dsdoctor.probes.mounts import mount_of
+from dsdoctor.probes.processes import Stall, stat
+from dsdoctor.probes.runner import NotStarted, Running
 from dsdoctor.probes.system import System
+from dsdoctor.smoke import aftermath, folder, launch, watchdog
+from dsdoctor.smoke.clearing import Clearing
+from dsdoctor.smoke.ends import Ends, Verdict, told
+from dsdoctor.smoke.order import Job
+from dsdoctor.smoke.own_config import Filled, filled
+from dsdoctor.smoke.sampler import Sampler
+from dsdoctor.smoke.story import Story
 
-WORKER = Path(__file__).parent / "worker.py"
-TAIL_CHARACTERS = 6000
-OLD_LOCK_S = 30.0  # younger: its builder may not have started yet
-_PLAIN = ("accelerator", "device", "dtype", "stage", "world_size", "peak_bytes", "peak_host_bytes", "error_type", "error", "steps")  # fmt: skip
+LOOK_S = 0.05
+GRACE_S = 4.0  # for the others to tell their side when a rank has fallen
+STACK_S = 0.7  # for faulthandler to write
+MICRO_BATCH, HIDDEN_SIZE = 8, 64  # of the tiny model: patient/tiny.py
+_SHOWN = ("gpu_bytes", "torch_bytes", "gpu_percent", "rss_bytes", "cpu_percent")
 
 
-def run(system: System, python: Python, *, use_gpu: bool, limit_s: float, observe: Observer) -> Smoke:
-    """Train in the patient for at most ``limit_s`` seconds. Never raises for what the training does.
+def run(system: System, python: Python, job: Job, observe: Observer) -> SmokeRun:
+    """Train as ``job`` says. Never raises for what the training does; on Ctrl-C all is ended and cleared first.
 
     Ops are compiled into a cache of dsdoctor's own, so the user's extension cache is neither used nor changed.
     """
-    env = environment(system, python, use_gpu)
-    cache = env.get("TORCH_EXTENSIONS_DIR")
-    if cache:
-        release_locks(system, cache, OLD_LOCK_S)
-    observe(Event(kind="smoke-phase", name="zero2", detail="the first run compiles an op, about a minute on two cores"))
-    live = _Live(observe)
     try:
-        ran = system.run([python.executable, str(WORKER)], limit_s, env=env, answer=True, hear=live.hear)
-    finally:
-        if cache:
-            release_locks(system, cache, 0.0)  # what built is dead by now
-    return told(ran)
+        with folder.private(job.ranks) as private:
+            return _Run(system, python, job, private, observe).carry_out()
+    except OSError as error:
+        where = f"{tempfile.gettempdir()}: {error.strerror or error}"
+        return SmokeRun(recipe=job.recipe.name, outcome="not-started", because=where, world_size=job.ranks)
 
 
-class _Live:
-    """Tells the observer each phase when it begins, and the one around it again when it ends."""
+class _Run:
+    """One run from its first process to the last file."""
 
-    def __init__(self, observe: Observer) -> None:
-        self._observe = observe
-        self._phases = _Phases()
+    def __init__(self, system: System, python: Python, job: Job, private: folder.Folder, observe: Observer) -> None:
+        self._system, self._job, self._folder, self._observe = system, job, private, observe
+        swap = os.path.join(job.nvme, os.path.basename(private.path)) if job.nvme and job.swaps else None
+        self._cache = folder.cache_folder(system, python)
+        places = launch.Places(folder=private.path, port=launch.free_port(), swap=swap, cache=self._cache)
+        self._own = _own_config(job, swap)
+        config = self._own.config if self._own is not None else None
+        self._launches = launch.launches(system, python, job, places, config)
+        self._clearing = Clearing(system, places.port, swap)
+        self._running: dict[int | None, Running] = {}
+        self._began = time.monotonic()
+        self._story = Story(job.ranks, self._began)
+        self._ends = Ends(job.ranks)
+        self._stalls: dict[int, Stall] = {}
+        self._phase: str | None = None
+        self._steps = 0
+        self._patience_s = 0.0
 
-    def hear(self, line: bytes) -> None:
-        before = self._phases.current
-        self._phases.see(entry(line))
-        now = self._phases.current
-        if now is not None and now != before:
-            self._observe(Event(kind="smoke-phase", name=now, detail=_words(now)))
+    def carry_out(self) -> SmokeRun:
+        if self._cache:
+            folder.release_locks(self._system, self._cache, folder.OLD_LOCK_S)
+        before = aftermath.Before(self._system)
+        sampler = Sampler(self._system, began=self._began, usable_cores=launch.cores(), gpus=self._job.visible)
+        try:
+            problem = self._start()
+            verdict = "ended" if problem else self._watch(sampler)
+            ended = time.monotonic()
+            stacks = self._stacks(verdict)
+            self._clearing.note(self._pids().values())
+        finally:
+            for running in self._running.values():
+                running.stop()
+            sampler.close()
+            left_behind = self._clear()
+        if problem:
+            return SmokeRun(
+                recipe=self._job.recipe.name, outcome="not-started", because=problem, world_size=self._job.ranks
+            )
+        self._listen()
+        ran = {rank: running.told() for rank, running in self._running.items()}
+        found = told(
+            self._job,
+            self._story,
+            self._ends,
+            verdict,
+            ran,
+            stacks,
+            ended=ended,
+            patience_s=self._job.limit_s if verdict == "timed-out" else self._patience_s,
+        )
+        rest = aftermath.look(
+            self._system, before, sampler, self._folder, self._pids(), began=self._began, well=found.outcome == "ok",
+            left_behind=left_behind,
+        )  # fmt: skip
+        notes = self._own.notes if self._own is not None else ()
+        return msgspec.structs.replace(
+            found,
+            swap=self._swapped(found.swap),
+            notes=notes,
+            curves=sampler.curves(),
+            load=sampler.load(),
+            aftermath=rest,
+        )
+
+    def _swapped(self, swap: SmokeSwap | None) -> SmokeSwap | None:
+        """With the filesystem of its folder."""
+        if swap is None or self._job.nvme is None or not self._system.linux:
+            return swap
+        mount = mount_of(self._system, os.path.realpath(self._job.nvme))
+        return msgspec.structs.replace(swap, filesystem=mount.filesystem if mount else None)
+
+    def _start(self) -> str | None:
+        """Start all processes; the reason when one cannot be."""
+        for one in self._launches:
+            try:
+                self._running[one.rank] = self._system.start(one.argv, env=one.env)
+            except NotStarted as why:
+                return f"{one.argv[0]}: {why}"
+        return None
+
+    def _watch(self, sampler: Sampler) -> Verdict:
+        """Listen and look until all have ended or something is wrong."""
+        while True:
+            self._listen()
+            self._look()
+            self._sample(sampler)
+            now = time.monotonic()
+            if all(running.ended for running in self._running.values()):
+                return "ended"
+            if self._ends.fell_at is not None and now - self._ends.fell_at > GRACE_S:
+                return "fallen"
+            if now - self._began > self._job.limit_s:
+                return "timed-out"
+            if self._silent(now):
+                return "hung"
+            time.sleep(LOOK_S)
+
+    def _listen(self) -> None:
+        """Take in what the ranks told since the last time, and tell the observer of the leading rank."""
+        for rank, line in self._folder.lines():
+            event = entry(line)
+            self._story.hear(rank, event)
+            if event.get("what") == "error":
+                self._ends.fell(time.monotonic())
+            self._tell_phase()
+        for step in self._story.steps[self._steps :]:
+            told = {"number": step.number, "steps": self._job.steps, "loss": step.loss, "ms": step.ms}
+            values = {name: float(value) for name, value in told.items() if value is not None}
+            self._observe(Event(kind="smoke-step", name=self._job.recipe.name, values=values))
+        self._steps = len(self._story.steps)
+
+    def _tell_phase(self) -> None:
+        ending = all(one.done for one in self._story.ranks.values())
+        phase = "ending" if ending else self._story.ranks[0].phase
+        if phase is not None and phase != self._phase:
+            self._phase = phase
+            self._observe(Event(kind="smoke-phase", name=phase, detail=_words(phase)))
+
+    def _look(self) -> None:
+        """Notice ranks that have ended."""
+        now = time.monotonic()
+        for rank, one in self._story.ranks.items():
+            own = self._running.get(rank)
+            if own is not None and own.ended:
+                self._ends.died(rank, now, well=one.done and own.code == 0)
+            elif own is None and one.pid is not None and not _alive(one.pid):
+                self._ends.died(rank, now, well=one.done)
+
+    def _silent(self, now: float) -> bool:
+        """True when nobody has told anything for longer than the phases allow."""
+        phases = [
+            one.phase for rank, one in self._story.ranks.items() if rank not in self._ends.died_at and not one.done
+        ]
+        if any(watchdog.building(phase) for phase in phases):
+            for running in self._running.values():
+                self._stalls.setdefault(running.pid, Stall(running.pid))
+            return all(stall.idle_s() > watchdog.BUILD_IDLE_S for stall in self._stalls.values())
+        self._stalls.clear()
+        self._patience_s = watchdog.patience_s(phases)
+        return now - self._story.spoke_at > self._patience_s
+
+    def _sample(self, sampler: Sampler) -> None:
+        ranks = self._story.ranks.values()
+        sample = sampler.tick(
+            self._pids().values(),
+            sum(one.torch_bytes[0] for one in ranks),
+            building=any(watchdog.building(one.phase) for one in ranks),
+            steady=self._story.ranks[0].in_steps,
+        )
+        if sample is not None:
+            values = {name: value for name in _SHOWN if (value := sample[name]) is not None}
+            self._observe(Event(kind="smoke-sample", name=self._job.recipe.name, values=values))
+
+    def _pids(self) -> dict[int, int]:
+        """Rank -> process, of those that said hello."""
+        return {rank: one.pid for rank, one in self._story.ranks.items() if one.pid is not None}
+
+    def _stacks(self, verdict: Verdict) -> dict[int, str]:
+        """Where the ranks stand, or what faulthandler wrote when they crashed."""
+        if verdict != "ended" and hasattr(signal, "SIGUSR1"):
+            asked = [pid for rank, pid in self._pids().items() if rank not in self._ends.died_at]
+            for pid in asked:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGUSR1)
+            time.sleep(STACK_S if asked else 0.0)
+        return {rank: text for rank in self._story.ranks if (text := self._folder.stack(rank))}
+
+    def _clear(self) -> tuple[str, ...]:
+        if self._cache:
+            folder.release_locks(self._system, self._cache, 0.0)  # what built is dead by now
+        return self._clearing.clear()
 
 
-class _Phases:
-    """Which phase a training is in: the innermost that began and did not end, else the last one."""
+def _own_config(job: Job, swap: str | None) -> Filled | None:
+    """The user's configuration as it is used, or None: the recipe has its own."""
+    if job.config is None:
+        return None
+    return filled(
+        job.config, world_size=job.ranks, micro_batch=MICRO_BATCH, dtype=job.dtype or job.best_dtype,
+        hidden_size=HIDDEN_SIZE, steps=job.steps, swap_folder=swap,
+    )  # fmt: skip
 
-    def __init__(self) -> None:
-        self.current: str | None = None
-        self.ended: list[SmokePhase] = []
-        self._open: list[str] = []
 
-    def see(self, event: Mapping[str, Any]) -> None:
-        if "begin" in event:
-            self.current = event["begin"]
-            self._open.append(event["begin"])
-        elif "end" in event:
-            self.ended.append(SmokePhase(name=event["end"], seconds=event["seconds"]))
-            self._open = [name for name in self._open if name != event["end"]]
-            self.current = self._open[-1] if self._open else self.current
+def _alive(pid: int) -> bool:
+    """False when the process is gone or is a zombie."""
+    try:
+        return stat(pid)[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def _words(phase: str) -> str:
     verb, _, op = phase.partition(" ")
     return {"compile": f"compiling {op} (first time only)", "load": f"loading {op}"}.get(verb, phase)
-
-
-def environment(system: System, python: Python, use_gpu: bool) -> dict[str, str]:
-    """The user's variables, and those that one process without a launcher needs."""
-    env = dict(system.env)
-    for name in ("CROSS_RANK", "CROSS_SIZE", "LOCAL_SIZE"):
-        env.pop(name, None)
-    env |= {
-        "RANK": "0",
-        "LOCAL_RANK": "0",
-        "WORLD_SIZE": "1",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(free_port()),
-        "PYTHONUNBUFFERED": "1",
-    }
-    if not use_gpu:
-        env |= {"DS_ACCELERATOR": "cpu", "CUDA_VISIBLE_DEVICES": ""}
-    env.pop("TORCH_EXTENSIONS_DIR", None)
-    cache = cache_folder(system, python)
-    if cache is not None:
-        env["TORCH_EXTENSIONS_DIR"] = cache
-    return env
-
-
-def cache_folder(system: System, python: Python) -> str | None:
-    """A folder of dsdoctor's own for compiled ops, one per interpreter and releases of torch and DeepSpeed, in the
-    user's cache; a fresh temporary folder where that cannot be written; None where nothing can."""
-    home = system.env.get("XDG_CACHE_HOME") or system.env.get("LOCALAPPDATA")
-    if not home and system.env.get("HOME"):
-        home = os.path.join(system.env["HOME"], ".cache")
-    tag = "".join(c if c.isalnum() else "_" for c in python.prefix).strip("_")[-80:]
-    try:
-        if home and os.path.isabs(home):
-            tag = f"py{python.version}_{releases(system, python)}{tag}"
-            folder = os.path.join(home, "dsdoctor", "torch_extensions", tag)
-            os.makedirs(folder, exist_ok=True)
-            if os.access(folder, os.W_OK | os.X_OK):
-                return folder
-    except OSError:
-        pass
-    try:
-        return tempfile.mkdtemp(prefix="dsdoctor-")
-    except OSError:
-        return None
-
-
-def releases(system: System, python: Python) -> str:
-    """ "torch2.6.0+cu126_deepspeed0.16.9_": ninja does not rebuild an op when the torch under it changes."""
-    found = packages.probe(system, python, check_files=False)
-    versions = ((name, found.version(name)) for name in ("torch", "deepspeed"))
-    return "".join(f"{name}{version.replace(os.sep, '_')}_" for name, version in versions if version)
-
-
-def release_locks(system: System, cache: str, older_than_s: float) -> None:
-    """Remove locks in dsdoctor's own cache that an ended run left: torch would wait for them for ever."""
-    caches.release_locks(system, cache, lambda op, age_s: age_s >= older_than_s and not op.lock_builder_alive)
-
-
-def free_port() -> int:
-    """A TCP port that is free on the loopback now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-def told(ran: Ran) -> Smoke:
-    """The facts in the worker's events and in how it ended."""
-    values: dict[str, Any] = {}
-    losses: list[float] = []
-    step_ms: list[float] = []
-    phases = _Phases()
-    done = False
-    for line in ran.answer.splitlines():
-        event = entry(line)
-        phases.see(event)
-        done = done or bool(event.get("done"))
-        if "loss" in event:
-            losses.append(event["loss"])
-            step_ms.append(round(event["step_ms"], 2))
-        values |= {key: event[key] for key in _PLAIN if event.get(key) is not None}
-    return msgspec.convert(
-        {
-            **values,
-            "recipe": "zero2",
-            "outcome": _outcome(ran, done, "error_type" in values),
-            "losses": losses,
-            "step_ms": step_ms,
-            "phases": [msgspec.to_builtins(p) for p in phases.ended],
-            "last_phase": phases.current or "start",
-            "output_tail": None if done and ran.ok else (ran.stdout + "\n" + ran.stderr)[-TAIL_CHARACTERS:] or None,
-            "signal": ran.signal,
-            "exit_code": ran.code,
-            "seconds": round(ran.seconds, 2),
-        },
-        Smoke,
-    )
-
-
-def _outcome(ran: Ran, done: bool, raised: bool) -> str:
-    if ran.ending == "timed-out":
-        return "timed-out"
-    if ran.ending == "signalled":
-        return "signal"
-    if ran.ending == "not-started":
-        return "not-reached"
-    if raised:
-        return "failed"
-    return "ok" if done and ran.code == 0 else "exited"

@@ -103,7 +103,7 @@ class DoctorApp(App[int]):
 
     def on_doctor_app_seen(self, message: Seen) -> None:
         for screen in self.screen_stack:
-            if isinstance(screen, ProgressScreen):
+            if isinstance(screen, (ProgressScreen, MainScreen)):
                 screen.see(message.event)
 
     def on_doctor_app_ended(self, message: Ended) -> None:

@@ -6,7 +6,10 @@ import msgspec
 
 from dsdoctor.events import Event
 from dsdoctor.examination import ExaminationError
+from dsdoctor.facts import SmokeRun
 from dsdoctor.model import Proof, Report, Status, Verdict
+from dsdoctor.render import smoke_summary
+from dsdoctor.render.live import Live
 
 # Worst first. Each word has a style of its own, and is always shown: a colour alone says nothing.
 STYLES = {
@@ -22,6 +25,14 @@ STYLES = {
     "BLOCKED": "bold red",
     "BUILDS": "green",
     "FAILS": "bold red",
+    "OK": "green",
+    "WRONG": "bold yellow",
+    "FAILED": "bold red",
+    "KILLED": "bold red",
+    "EXITED": "bold red",
+    "HUNG": "bold red",
+    "TIMED OUT": "bold red",
+    "NO START": "bold red",
 }
 _ORDER = tuple(STYLES)
 _STATUS_WORDS = {
@@ -32,6 +43,10 @@ _STATUS_WORDS = {
 }
 STATE_WORDS = {"ready": "READY", "blocked": "BLOCKED", "unknown": "UNKNOWN", "not_applicable": "N/A"}
 OP_WORDS = {"builds": "BUILDS", "fails": "FAILS", "unknown": "UNKNOWN"}
+RUN_WORDS = {
+    "ok": "OK", "wrong": "WRONG", "failed": "FAILED", "killed": "KILLED", "exited": "EXITED", "hung": "HUNG", "timed out": "TIMED OUT",
+    "not started": "NO START", "not applicable": "N/A",
+}  # fmt: skip
 PROOF_WORDS = {
     Proof.DECLARED: "declared (read in files, not tried)",
     Proof.PROBED: "probed (seen in an import or a tiny program)",
@@ -40,7 +55,6 @@ PROOF_WORDS = {
 SPINNER = "|/-\\"
 PROBES = {
     "patient": "importing torch and DeepSpeed",
-    "smoke": "training a tiny model",
     "gpus": "asking the NVIDIA driver",
     "toolkits": "looking for CUDA toolkits",
     "compilers": "asking the compilers",
@@ -58,6 +72,11 @@ def word(verdict: Verdict) -> str:
     if verdict.status is Status.FAILED:
         return verdict.severity.value.upper()
     return _STATUS_WORDS[verdict.status]
+
+
+def run_word(run: SmokeRun) -> str:
+    """One capital word for how a smoke run went."""
+    return RUN_WORDS[smoke_summary.word(run)]
 
 
 def rank(verdict: Verdict) -> int:
@@ -153,6 +172,7 @@ class Progress:
     def __init__(self, began: float) -> None:
         self.began = began
         self.phase = "examining"
+        self.live = Live()  # the smoke run, if there is one
         self._began: dict[str, float] = {}
         self._ended: dict[str, tuple[str, float]] = {}
         self._details: dict[str, str] = {}
@@ -166,9 +186,8 @@ class Progress:
             began = self._began.setdefault(event.name, at)
             seconds = event.seconds if event.seconds is not None else at - began
             self._ended[event.name] = (event.outcome or "ok", seconds)
-        elif event.kind == "smoke-phase":
-            self._began.setdefault("smoke", at)
-            self._details["smoke"] = event.detail or event.name
+        elif event.kind.startswith("smoke-"):
+            self.live.see(event, at)
         elif event.kind == "judging":
             self.phase = "judging"
         else:

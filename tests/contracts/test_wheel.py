@@ -38,7 +38,7 @@ def test_wheel_holds_engine_checks_tables_and_styles(names: list[str]) -> None:
     for wanted in (
         "dsdoctor/cli/__init__.py",
         "dsdoctor/probes/scripts/live.py",
-        "dsdoctor/smoke/worker.py",
+        "dsdoctor/smoke/patient/worker.py",
         "dsdoctor/tui/app.tcss",
         "dsdoctor/py.typed",
         "dsdoctor_checks/tables/causes.toml",

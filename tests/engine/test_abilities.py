@@ -121,3 +121,27 @@ def test_the_proof_is_the_best_with_which_a_check_passed() -> None:
     assert of(passing, tried).proof("build") is Proof.PROBED
     assert of(failing("CXX001")).proof("build") is Proof.DECLARED
     assert of(passing).proof("gpu") is Proof.DECLARED
+
+
+def of_runs(*subjects: str | None, severity: Severity = Severity.ERROR) -> Check:
+    def look(host: Host) -> Iterator[Finding]:
+        """Say why."""
+        for subject in subjects:
+            yield Finding(message=f"{subject} fell", cause="bad", subject=subject)
+
+    return check("RUN001", "Runs end", causes=["bad"], severity=severity, guards=["run"])(look)
+
+
+def test_an_ability_of_one_thing_is_taken_by_findings_about_it_alone() -> None:
+    abilities = of(of_runs("zero2", "zero1, zero3"))
+    assert codes(abilities, "run:zero2") == ["RUN001"]
+    assert [f.subject for _, f in abilities.taken(("run:zero3",))] == ["zero1, zero3"]
+    assert codes(abilities, "run:moe") == []
+    assert codes(abilities, "run:zero") == [], "part of a name is another name"
+    assert codes(of(of_runs("zero2", severity=Severity.WARNING)), "run:zero2") == []
+    assert codes(of(of_runs(None)), "run:zero2") == []
+
+
+def test_that_nobody_ran_a_thing_is_no_doubt() -> None:
+    assert of(passing).doubt(("build", "run:zero2")) is None
+    assert of(passing, of_runs("zero2")).doubt(("build", "run:zero2")) is None

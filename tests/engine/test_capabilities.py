@@ -30,8 +30,84 @@ def test_a_run_is_the_highest_proof_and_only_for_what_ran() -> None:
     assert capability("fused-adam", ran).proof is Proof.DECLARED, "the smoke run used torch's Adam"
 
 
-def test_a_run_whose_loss_rose_proves_nothing() -> None:
-    assert capability("zero2", h.healthy(h.smoke(losses=(1.0, 2.0)))).proof is not Proof.RAN
+def test_a_run_whose_loss_rose_proves_nothing_and_blocks() -> None:
+    found = capability("zero2", h.healthy(h.smoke(losses=(1.0, 2.0))))
+    assert (found.state, found.blocked_by) == ("blocked", ("RUN010",))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "name"),
+    [
+        ("zero1", "zero1"),
+        ("zero3", "zero3"),
+        ("zero2-offload", "optimizer-offload-cpu"),
+        ("zero3-offload", "param-offload-cpu"),
+        ("zero3-nvme", "nvme-offload"),
+        ("moe", "moe"),
+        ("accelerate", "accelerate"),
+        ("trainer", "hf-trainer"),
+    ],
+)
+def test_a_recipe_proves_its_own_capability_and_blocks_it_when_it_falls(recipe: str, name: str) -> None:
+    ran = capability(name, h.healthy(h.smoke(h.smoke_run(recipe, offload="to cpu" if "-" in recipe else None))))
+    assert (ran.state, ran.proof) == ("ready", Proof.RAN)
+    fell = h.healthy(h.smoke(h.fallen_run(recipe, rank={"error_type": "WeirdError", "error": "new"})))
+    found = capability(name, fell)
+    assert (found.state, found.blocked_by) == ("blocked", ("RUN001",))
+    others = [c.name for c in diagnose(fell, KNOWLEDGE).capabilities if c.blocked_by]
+    assert others == [name]
+
+
+@pytest.mark.parametrize("recipe", ["pipeline", "3d", "comm"])
+def test_recipes_of_several_gpus(recipe: str) -> None:
+    two = (h.gpus(2), h.torch_live(2))
+    run = h.smoke_run(recipe, world_size=2)
+    name = "several-gpus" if recipe == "comm" else "pipeline-3d"
+    assert capability(name, h.healthy(*two, h.smoke(run))).proof is Proof.RAN
+    assert capability("several-gpus", h.healthy(*two, h.smoke(run))).proof is Proof.RAN, (
+        "any run over several GPUs shows it"
+    )
+    fell = h.healthy(*two, h.smoke(h.fallen_run(recipe, world_size=2)))
+    assert capability(name, fell).blocked_by == ("RUN001",)
+
+
+def test_a_pipeline_over_cpu_ranks_is_ready_where_there_is_no_gpu() -> None:
+    cpu = (
+        h.no_gpus(),
+        h.deepspeed_live(accelerator="cpu"),
+        h.purpose(name="ci-cpu"),
+        h.torch(cuda=None),
+        h.torch_live(0, cuda=None, cuda_available=False, kernel=None),
+    )
+    run = h.smoke_run("pipeline", world_size=2, accelerator="cpu", dtype="fp32")
+    found = capability("pipeline-3d", h.healthy(*cpu, h.smoke(run)))
+    assert (found.state, found.proof) == ("ready", Proof.RAN)
+    assert capability("pipeline-3d", h.healthy(*cpu)).state == "not_applicable"
+
+
+@pytest.mark.parametrize(("phase", "blocked"), [("import deepspeed", True), ("initialize", False)])
+def test_a_run_that_fell_while_it_imported_blocks_all_training(phase: str, blocked: bool) -> None:
+    fell = h.healthy(h.smoke(h.fallen_run("zero2", rank={"last_phase": phase})))
+    assert (capability("zero3", fell).state == "blocked") is blocked
+    assert (capability("moe", fell).state == "blocked") is blocked
+
+
+def test_a_checkpoint_that_fell_is_no_word_against_a_training_that_worked() -> None:
+    fell = h.fallen_run("checkpoint", stage=2)
+    assert capability("zero2", h.healthy(h.smoke(fell))).state == "blocked"
+    assert capability("zero2", h.healthy(h.smoke(h.smoke_run(), fell))).proof is Proof.RAN
+
+
+def test_offload_shows_its_own_capability_and_no_plain_stage() -> None:
+    ran = h.healthy(h.smoke(h.smoke_run("zero3-offload", offload="optimizer and parameters to cpu")))
+    assert capability("zero3", ran).proof is Proof.PROBED
+    assert capability("bf16", ran).proof is Proof.RAN
+
+
+def test_stages_that_part_are_both_blocked() -> None:
+    runs = h.smoke(h.smoke_run("zero2"), h.smoke_run("zero3", losses=(9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0)))
+    assert capability("zero2", h.healthy(runs)).blocked_by == ("RUN012",)
+    assert capability("zero3", h.healthy(runs)).blocked_by == ("RUN012",)
 
 
 def test_nvme_offload_without_libaio_is_blocked_even_when_nobody_asked() -> None:

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
@@ -23,6 +24,10 @@ VENV = Python(
     base_prefix="/usr",
     environment="venv",
 )
+
+
+def replace_host(fact: Host, **changes: object) -> Host:
+    return msgspec.structs.replace(fact, **changes)
 
 
 def replace(fact: Python, **changes: object) -> Python:
@@ -114,6 +119,23 @@ def test_a_notebook_reads_back_what_was_meant(value: str) -> None:
     environ = {"OTHER": OTHER, "HOME": "/my home"}
     exec(command.removeprefix("import os; "), {"os": SimpleNamespace(environ=environ)})
     assert environ["GIVEN"] == meant(value)
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="needs a POSIX shell")
+def test_files_with_odd_names_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    odd, folder, kept = tmp_path / "-rf $HOME; it's", tmp_path / "a b", tmp_path / "kept"
+    odd.write_text("x")
+    (folder / "c").mkdir(parents=True)
+    kept.write_text("x")
+    subprocess.run(["sh", "-c", Prescriber(DEBIAN, VENV).remove(str(odd), str(folder))], check=True)
+    assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_removal_by_shell() -> None:
+    colab, windows = replace_host(DEBIAN, hosted_on="colab"), replace_host(DEBIAN, system="windows")
+    assert Prescriber(colab, VENV).remove("/tmp/a b") == "!rm -rf -- '/tmp/a b'"
+    written = Prescriber(windows, VENV).remove(r"C:\tmp\it's", r"D:\b")
+    assert written.split(" -LiteralPath ")[1] == r"""'C:\tmp\it''s', 'D:\b'" """.strip()
 
 
 def test_system_python_that_pip_may_not_touch_gets_a_virtual_environment() -> None:

@@ -26,18 +26,49 @@ async def test_progress_shows_what_still_runs_before_what_is_done(size: tuple[in
             observe(Event(kind="probe-started", name=name))
         observe(Event(kind="probe-ended", name="host", outcome="ok", seconds=0.1))
         observe(Event(kind="probe-ended", name="gpus", outcome="timed-out", seconds=10.0))
-        observe(Event(kind="smoke-phase", name="step 2 of 3"))
         go_on.wait(30)
         return reports.sick()
 
     app = doctor(reports.sick(), examine=examine)
     async with app.run_test(size=size, notifications=True) as pilot:
-        await reads(pilot, "2 done, 2 at work", "10.0 s  gpus", "importing torch", "step 2 of 3", "q stops")
+        await reads(pilot, "2 done, 1 at work", "10.0 s  gpus", "importing torch", "q stops")
         rows = [line for line in lines(app) if " s  " in line]
         assert "at work" in rows[0]
         assert "patient" in rows[0]
-        assert any("done" in row and "host" in row for row in rows[2:])
-        assert any("timed-out" in row for row in rows[2:])
+        assert any("done" in row and "host" in row for row in rows[1:])
+        assert any("timed-out" in row for row in rows[1:])
+        go_on.set()
+        await reads(pilot, "PROBLEMS")
+
+
+@every_size
+async def test_a_smoke_run_is_shown_live_above_what_was_examined(size: tuple[int, int]) -> None:
+    go_on = threading.Event()
+
+    def examine(request: Request, observe: Observer) -> Report:
+        for name in ("host", "gpus"):
+            observe(Event(kind="probe-started", name=name))
+            observe(Event(kind="probe-ended", name=name, outcome="ok", seconds=0.1))
+        observe(Event(kind="judging", name="checks"))
+        observe(Event(kind="smoke-started", name="zero1", detail="1 of 5"))
+        observe(Event(kind="smoke-ended", name="zero1", outcome="hung", seconds=66.0))
+        observe(Event(kind="smoke-started", name="zero2", detail="2 of 5"))
+        observe(Event(kind="smoke-phase", name="import torch", detail="importing torch"))
+        observe(Event(kind="smoke-phase", name="steps"))
+        observe(Event(kind="smoke-step", name="zero2", values={"number": 4, "steps": 10, "loss": 0.9, "ms": 9.0}))
+        observe(Event(kind="smoke-sample", name="zero2", values={"gpu_bytes": 2.0**30, "cpu_percent": 92.0}))
+        go_on.wait(30)
+        return reports.sick()
+
+    app = doctor(reports.sick(), examine=examine)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await reads(
+            pilot, "Training a tiny model: zero2 (2 of 5)", "before: zero1 hung in 66 s", "4 of 10", "1.0 GiB", "92 %", "loss", "gpus:",
+        )  # fmt: skip
+        seen = lines(app)
+        assert next(n for n, line in enumerate(seen) if "4 of 10" in line) < next(
+            n for n, line in enumerate(seen) if "gpus:" in line
+        )
         go_on.set()
         await reads(pilot, "PROBLEMS")
 

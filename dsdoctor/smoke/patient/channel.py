@@ -26,10 +26,10 @@ class Channel:
         self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
         self.world_size = int(os.environ.get("WORLD_SIZE", "1"))
         folder = order["folder"]
-        self._out = open(os.path.join(folder, "events", "rank%d" % self.rank), "ab", buffering=0)
+        self._out = open(os.path.join(folder, "events", "rank%d" % self.rank), "wb", buffering=0)
         self._lock = threading.Lock()
         self._depth = 0
-        stacks = open(os.path.join(folder, "stacks", "rank%d" % self.rank), "ab", buffering=0)
+        stacks = open(os.path.join(folder, "stacks", "rank%d" % self.rank), "wb", buffering=0)
         self._stacks = stacks  # must stay open: faulthandler writes to its descriptor
         faulthandler.enable(stacks)
         if hasattr(signal, "SIGUSR1"):
@@ -117,7 +117,8 @@ class Channel:
             time.sleep(SAMPLE_S)
             cuda = _cuda()
             if cuda:
-                self.say("memory", allocated=cuda.memory_allocated(), reserved=cuda.memory_reserved())
+                own = self.local_rank  # CUDA's current device is the thread's own: here it would always be the first
+                self.say("memory", allocated=cuda.memory_allocated(own), reserved=cuda.memory_reserved(own))
 
     def _last_facts(self):
         cuda = _cuda()

@@ -17,7 +17,9 @@ def run(order, channel):
     settings = order["config"] or tiny.config(dtype, order["stage"] or 2)
     folder = os.path.join(order["folder"], "checkpoint")
     engine = zero.start(channel, order, settings, tiny.WIDTHS)
-    tiny.describe(channel, zero.dtype_of(engine), stage=engine.zero_optimization_stage(), offload=zero.offloading(settings))
+    tiny.describe(
+        channel, zero.dtype_of(engine), stage=engine.zero_optimization_stage(), offload=zero.offloading(settings)
+    )
     inputs, targets = zero.global_batch(channel, order, engine, tiny.WIDTHS)
     tiny.take_steps(channel, order["steps"], zero.stepping(channel, engine, inputs, targets))
     saved_loss = zero.common_loss(engine, inputs, targets)

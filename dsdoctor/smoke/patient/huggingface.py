@@ -66,7 +66,9 @@ def by_accelerate(order, channel):
         )
         engine, optimizer, loader = accelerator.prepare(*parts(order, settings, channel.world_size))[:3]
     insist(engine, accelerator.num_processes, channel.world_size)
-    tiny.describe(channel, zero.dtype_of(engine), stage=engine.zero_optimization_stage(), offload=zero.offloading(settings))
+    tiny.describe(
+        channel, zero.dtype_of(engine), stage=engine.zero_optimization_stage(), offload=zero.offloading(settings)
+    )
     tiny.take_steps(channel, order["steps"], accelerated(accelerator, engine, optimizer, loader))
     inputs, targets = zero.global_batch(channel, order, engine, tiny.WIDTHS)
     channel.rank_facts(loss=zero.common_loss(engine, inputs, targets), **holdings.told(engine))
@@ -241,7 +243,10 @@ def teller(base, channel, trainer, settings, phase):
             insist(engine, args.world_size, channel.world_size)
             phase.close()
             tiny.describe(
-                channel, zero.dtype_of(engine), stage=engine.zero_optimization_stage(), offload=zero.offloading(settings)
+                channel,
+                zero.dtype_of(engine),
+                stage=engine.zero_optimization_stage(),
+                offload=zero.offloading(settings),
             )
             phase.enter_context(channel.phase("first step"))
 

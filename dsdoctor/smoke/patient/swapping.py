@@ -13,6 +13,7 @@ def try_plain(folder, channel):
     if channel.rank != 0:
         return
     with channel.phase("plain write and read"):
+        os.makedirs(folder, exist_ok=True)
         path = os.path.join(folder, "plain")
         direct = getattr(os, "O_DIRECT", 0)
         try:
@@ -72,7 +73,9 @@ class Counter:
             sizes = [os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names]
             self._channel.say("swap", swapped_bytes=sum(sizes), files=len(sizes))
             self._channel.proof(
-                "swapped", sizes, "%d files with %d bytes lie in the folder after the last step" % (len(sizes), sum(sizes))
+                "swapped",
+                sizes,
+                "%d files with %d bytes lie in the folder after the last step" % (len(sizes), sum(sizes)),
             )
 
 

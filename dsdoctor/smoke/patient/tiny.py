@@ -86,12 +86,26 @@ def take_steps(channel, steps, step):
                 timed(number)
 
 
+def keep_busy(channel, step, seconds=2.0):
+    """Goes on stepping for about so long, the same number of steps on every rank: long enough to see who waits for whom."""
+    import torch
+
+    started = time.monotonic()
+    step()
+    each = mean_over_ranks(torch, time.monotonic() - started)
+    with channel.phase("steady load"):
+        for _ in range(max(1, min(500, int(seconds / each)))):
+            step()
+
+
 def rendezvous(channel):
     """Every rank meets every other one, and one small sum is made: the first moment at which the network matters."""
     import deepspeed
     import torch
 
     with channel.phase("rendezvous"):
+        if _device() != "cpu":
+            deepspeed.accelerator.get_accelerator().set_device(channel.local_rank)  # an engine does it later
         deepspeed.init_distributed()
         total = torch.ones(1, device=_device())
         deepspeed.comm.all_reduce(total)

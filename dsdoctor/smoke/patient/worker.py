@@ -1,6 +1,6 @@
 """The first file that a rank runs: opens the channel, imports torch and DeepSpeed, hands over to the recipe's module.
 
-Its one argument is the order, as JSON: recipe, module, steps, dtype (null: the best here), seed, folder (private to this
+Its last argument is the order (the deepspeed launcher puts --local_rank before it), as JSON: recipe, module, steps, dtype (null: the best here), seed, folder (private to this
 run), nvme (a folder for swap files, or null), config (a DeepSpeed configuration, or null: the recipe's own), cpu.
 """
 
@@ -25,7 +25,7 @@ def load_package():
 
 
 def main():
-    order = json.loads(sys.argv[1])
+    order = json.loads(sys.argv[-1])
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd()  # what shadows torch for the user's script shadows it here
     load_package()

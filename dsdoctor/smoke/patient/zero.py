@@ -1,9 +1,8 @@
 """ZeRO-1, 2 and 3, with states in memory, on the CPU, or on a disk; and a user's own configuration."""
 
+import deepspeed
 import torch
 from dsdoctor_smoke import holdings, swapping, tiny
-
-import deepspeed
 
 
 def run(order, channel):
@@ -18,7 +17,7 @@ def run(order, channel):
     stage = engine.zero_optimization_stage()
     tiny.describe(channel, dtype_of(engine), stage=stage, offload=offloading(settings))
     moved = swapping.Counter(channel)
-    train(channel, order, engine, widths)
+    train(channel, order, engine, widths, busy=offloading(settings) is not None)
     channel.rank_facts(**holdings.told(engine))
     if order["nvme"]:
         moved.told(order["nvme"])
@@ -65,11 +64,14 @@ def client_optimizer(model, settings):
     return torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 
-def train(channel, order, engine, widths):
+def train(channel, order, engine, widths, busy):
     """Steps on a fixed batch, of which each rank has its share, then the loss of a batch that all ranks have."""
     inputs, targets = global_batch(channel, order, engine, widths)
-    tiny.take_steps(channel, order["steps"], stepping(channel, engine, inputs, targets))
+    step = stepping(channel, engine, inputs, targets)
+    tiny.take_steps(channel, order["steps"], step)
     channel.rank_facts(loss=common_loss(engine, inputs, targets))
+    if busy:
+        tiny.keep_busy(channel, step)
 
 
 def global_batch(channel, order, engine, widths):
@@ -110,7 +112,11 @@ def dtype_of(engine):
 
 def scale_of(engine):
     """The loss scale, of fp16 only."""
-    return getattr(engine.optimizer, "cur_scale", None) or getattr(engine.optimizer, "loss_scale", None) if engine.fp16_enabled() else None
+    return (
+        getattr(engine.optimizer, "cur_scale", None) or getattr(engine.optimizer, "loss_scale", None)
+        if engine.fp16_enabled()
+        else None
+    )
 
 
 def offloading(settings):

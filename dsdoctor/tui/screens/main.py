@@ -1,5 +1,6 @@
-"""The report: headline, five panes, and the keys that act on what is selected."""
+"""The report: headline, six panes, and the keys that act on what is selected."""
 
+import time
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -10,15 +11,19 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Footer, Static, TabbedContent, TabPane
 
+from dsdoctor.events import Event
 from dsdoctor.model import Report
+from dsdoctor.render.live import Live
 from dsdoctor.tui.widgets.capabilities import Capabilities
 from dsdoctor.tui.widgets.facts import Facts
 from dsdoctor.tui.widgets.findings import Findings
 from dsdoctor.tui.widgets.headline import Headline
 from dsdoctor.tui.widgets.ops import Ops
 from dsdoctor.tui.widgets.plan import Plan
+from dsdoctor.tui.widgets.smoke import SmokeRuns
 from dsdoctor.tui.widgets.text import clean, line
 
+AnyPane = Findings | Plan | Capabilities | Ops | Facts | SmokeRuns
 NARROW = 72  # columns: with fewer a list and its text do not fit side by side
 
 
@@ -32,7 +37,7 @@ class MainScreen(Screen[None]):
         Binding("c", "copy", "Copy"),
         Binding("C", "copy_all", "Copy all", show=False),
         Binding("down", "focus_pane", show=False),  # from the tabs, which have no use for it
-        *(Binding(str(n), f"pane('tab-{n}')", show=False) for n in (1, 2, 3, 4, 5)),
+        *(Binding(str(n), f"pane('tab-{n}')", show=False) for n in range(1, 7)),
     ]
 
     class Recheck(Message):
@@ -46,6 +51,7 @@ class MainScreen(Screen[None]):
         super().__init__()
         self.report = report
         self._explain = explain
+        self._live = Live()
 
     def compose(self) -> ComposeResult:
         yield Headline(id="headline")
@@ -60,6 +66,8 @@ class MainScreen(Screen[None]):
                 yield Ops(id="ops")
             with TabPane("5 Facts", id="tab-5"):
                 yield Facts(id="facts")
+            with TabPane("6 Smoke", id="tab-6"):
+                yield SmokeRuns(id="smoke")
         yield Static(id="note")
         yield Footer()
 
@@ -74,12 +82,12 @@ class MainScreen(Screen[None]):
         self.query_one(Footer).compact = narrow
 
     @property
-    def pane(self) -> Findings | Plan | Capabilities | Ops | Facts:
+    def pane(self) -> AnyPane:
         """The pane that is in front."""
         return self.panes[self.query_one(TabbedContent).active]
 
     @property
-    def panes(self) -> dict[str, Findings | Plan | Capabilities | Ops | Facts]:
+    def panes(self) -> dict[str, AnyPane]:
         """Tab -> pane."""
         return {
             "tab-1": self.query_one(Findings),
@@ -87,6 +95,7 @@ class MainScreen(Screen[None]):
             "tab-3": self.query_one(Capabilities),
             "tab-4": self.query_one(Ops),
             "tab-5": self.query_one(Facts),
+            "tab-6": self.query_one(SmokeRuns),
         }
 
     def show(self, report: Report) -> None:
@@ -94,6 +103,12 @@ class MainScreen(Screen[None]):
         self.query_one(Headline).show(report)
         for pane in self.panes.values():
             pane.show(report)
+
+    def see(self, event: Event) -> None:
+        """What a re-check does: a smoke run is told of while it runs."""
+        self._live.see(event, time.monotonic())
+        if self._live.running:
+            self.say(self._live.brief(time.monotonic()))
 
     def say(self, sentence: str) -> None:
         """One line above the footer; an empty one takes no room."""

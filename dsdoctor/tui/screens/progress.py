@@ -13,6 +13,8 @@ from dsdoctor.events import Event
 from dsdoctor.tui.state import SPINNER, Progress, Row
 from dsdoctor.tui.widgets.text import clean, line
 
+_OTHER_LINES = 8  # that a smoke run leaves to the headline, the footer and the probes
+
 
 class ProgressScreen(Screen[None]):
     """Listens to the examination."""
@@ -23,6 +25,7 @@ class ProgressScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(id="doing")
+        yield Static(id="live")
         with VerticalScroll():
             yield Static(id="probes")
         yield Footer()
@@ -41,7 +44,10 @@ class ProgressScreen(Screen[None]):
         rows = self._progress.rows(now)
         working = [row for row in rows if row.outcome is None]
         seconds = now - self._progress.began
-        if self._progress.phase == "judging":
+        live = self._progress.live
+        if live.running:
+            doing = f"Training a tiny model: {live.title}"
+        elif self._progress.phase == "judging":
             doing = "Judging what was found"
         elif working:
             doing = f"Examining this machine: {len(rows) - len(working)} done, {len(working)} at work"
@@ -49,8 +55,12 @@ class ProgressScreen(Screen[None]):
             doing = "Examining this machine"
         spin = SPINNER[int(now * 5) % len(SPINNER)]
         self.query_one("#doing", Static).update(
-            Group(Text(f"{spin} {doing}, {seconds:.0f} s", style="bold"), line("q stops and ends all that runs"))
+            Group(line(f"{spin} {doing}, {seconds:.0f} s", "bold"), line("q stops and ends all that runs"))
         )
+        lines = live.lines(max(self.size.width - 2, 1), now, height=max(self.size.height - _OTHER_LINES, 3))
+        shown = self.query_one("#live", Static)
+        shown.display = bool(lines)
+        shown.update(Text("\n".join(lines), no_wrap=True, overflow="crop"))
         self.query_one("#probes", Static).update(Group(*(_line(row, spin) for row in rows)))
 
 

@@ -14,10 +14,11 @@ import msgspec
 
 from dsdoctor.facts import Python
 from dsdoctor.probes.system import System
-from dsdoctor.smoke import runner
+from dsdoctor.smoke import folder as smoke_folder
+from dsdoctor.smoke import launch
 from dsdoctor.smoke.recipes import BY_NAME
 
-WORKER = Path(runner.__file__).parent / "patient/worker.py"
+WORKER = Path(launch.__file__).parent / "patient/worker.py"
 LIMIT_S = 400.0  # a first run compiles an op
 
 
@@ -89,8 +90,8 @@ def environment(ranks: int) -> Mapping[str, str]:
         executable=sys.executable, chosen_because="-", version=platform.python_version(), prefix=sys.prefix,
         base_prefix=sys.base_prefix, site_packages=(sysconfig.get_path("purelib"),),
     )  # fmt: skip
-    cache = runner.cache_folder(System(), python)
+    cache = smoke_folder.cache_folder(System(), python)
     world = {"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks), "LOCAL_SIZE": str(ranks)}
-    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(runner.free_port())}
+    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(launch.free_port())}
     here = {"DS_ACCELERATOR": "cpu", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     return {**os.environ, **world, **address, **here, "TORCH_EXTENSIONS_DIR": cache or ""}

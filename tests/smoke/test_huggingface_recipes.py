@@ -33,17 +33,39 @@ def test_two_ranks_learn_together(recipe: str, tmp_path: Path) -> None:
     assert not [event for event in ranks[0].of("step") if not event["grad_norm"]]
 
 
-def test_the_trainer_takes_the_users_configuration(tmp_path: Path) -> None:
+def test_accumulated_steps_of_accelerate_are_those_of_deepspeed_alone(tmp_path: Path) -> None:
+    config = {
+        "train_micro_batch_size_per_gpu": 8,
+        "gradient_accumulation_steps": 2,
+        "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "torch_adam": True}},
+        "zero_optimization": {"stage": 2, "reduce_bucket_size": 1000000, "allgather_bucket_size": 1000000},
+    }
+    losses = []
+    for recipe in ("accelerate", "zero2"):
+        (tmp_path / recipe).mkdir()
+        (rank,) = start(recipe, 1, tmp_path / recipe, config=config)
+        assert rank.ended_well, rank.output
+        losses.append([*rank.losses, rank.facts["loss"]])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+def test_the_trainer_takes_the_users_configuration_and_accumulates(tmp_path: Path) -> None:
     config = json.loads(CONFIG.read_text())
     config["optimizer"]["params"]["torch_adam"] = True  # no op to compile
     config["scheduler"] = {"type": "WarmupDecayLR", "params": {"total_num_steps": 5000, "warmup_num_steps": 2}}
-    config["gradient_accumulation_steps"] = 2
-    own = filled(config, world_size=1, micro_batch=4, dtype="fp32", hidden_size=64, steps=3).config
-    (rank,) = start("trainer", 1, tmp_path, config=own, steps=5)
-    assert rank.ended_well, rank.output
-    assert rank.of("setup")[0]["stage"] == 3
-    assert len(rank.losses) == 5
-    assert rank.losses[-1] < rank.losses[0]
+    losses = []
+    for micro, accumulation in ((4, 2), (8, 1)):
+        own = {**config, "train_micro_batch_size_per_gpu": micro, "gradient_accumulation_steps": accumulation}
+        own = filled(own, world_size=1, micro_batch=1, dtype="fp32", hidden_size=64, steps=3).config
+        folder = tmp_path / str(micro)
+        folder.mkdir()
+        (rank,) = start("trainer", 1, folder, config=own, steps=5)
+        assert rank.ended_well, rank.output
+        assert rank.of("setup")[0]["stage"] == 3
+        losses.append(rank.losses)
+    assert len(losses[0]) == 5
+    assert losses[0][-1] < losses[0][0]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
 
 
 def test_bf16_that_the_trainer_refuses_on_a_cpu_is_not_applicable(tmp_path: Path) -> None:

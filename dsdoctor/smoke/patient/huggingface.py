@@ -84,9 +84,9 @@ def parts(order, settings, ranks):
     make = DummyOptim if "optimizer" in settings else torch.optim.AdamW
     optimizer = make(model.parameters(), lr=1e-3)
     micro = zero.stated(settings, "train_micro_batch_size_per_gpu", tiny.MICRO_BATCH)
-    pairs = torch.utils.data.TensorDataset(
-        *tiny.batch(torch, order["seed"], micro * ranks, tiny.WIDTHS, torch.float32, "cpu")
-    )
+    times = zero.stated(settings, "gradient_accumulation_steps", 1)  # where a loader ends, Accelerate ends accumulation
+    whole = tiny.batch(torch, order["seed"], micro * ranks, tiny.WIDTHS, torch.float32, "cpu")
+    pairs = torch.utils.data.TensorDataset(*[tensor.repeat(times, 1) for tensor in whole])
     found = [model, optimizer, torch.utils.data.DataLoader(pairs, batch_size=micro)]
     if "scheduler" in settings:
         found.append(DummyScheduler(optimizer, total_num_steps=order["steps"] * ranks, warmup_num_steps=1))
@@ -148,7 +148,7 @@ def by_trainer(order, channel):
             return
         trainer = transformers.Trainer(
             model=language_model(transformers, order["seed"]), args=told,
-            train_dataset=sentences(order["seed"], told.train_batch_size * channel.world_size),
+            train_dataset=sentences(order["seed"], told.train_batch_size * told.gradient_accumulation_steps * channel.world_size),
             data_collator=transformers.default_data_collator,
         )  # fmt: skip
         trainer.add_callback(teller(transformers.TrainerCallback, channel, trainer, settings, phase))

@@ -11,6 +11,7 @@ _RANKS = {"fp32": 1e-5}  # relative difference of one batch's loss over ranks th
 _RANKS_HALF = 1e-2
 _STAGES = {"fp32": 1e-3}  # the stages add up in another order
 _STAGES_HALF = 3e-2
+OWN_RATE_ALLOWS = 1.02
 
 
 def ended(runs: Sequence[SmokeRun]) -> tuple[SmokeRun, ...]:
@@ -33,6 +34,8 @@ def loss_problem(run: SmokeRun) -> str | None:
     if bad is not None:
         return f"gave a loss that is no finite number in step {bad.number}"
     first, last = run.losses[0], run.losses[-1]
+    if run.config is not None and last <= first * OWN_RATE_ALLOWS:
+        return None  # a user's own warmup may begin with a rate of nothing
     if len(run.losses) > 1 and last >= first:
         return (
             f"did not learn: the loss went from {first:.4g} to {last:.4g} in {len(run.losses)} steps on a fixed batch"
@@ -85,7 +88,7 @@ def partition_problem(run: SmokeRun) -> str | None:
     if run.world_size < 2 or not run.stage or run.parallel:
         return None
     kinds = [("optimizer states", [rank.held_state_elements for rank in run.ranks])]
-    if run.stage == 3:
+    if run.stage == 3 and run.config is None:  # a user's threshold may keep a tiny model whole
         kinds.append(("parameters", [rank.held_parameter_elements for rank in run.ranks]))
     whole = max((rank.parameter_elements or 0 for rank in run.ranks), default=0)
     return next((problem for name, held in kinds if (problem := _parts(run, name, held, whole))), None)

@@ -27,7 +27,7 @@ RECIPES = (
     Recipe(name="pipeline", title="pipeline parallelism", module="pipeline", capability="pipeline-3d", least_ranks=2),
     Recipe(name="3d", title="pipeline x data x tensor parallelism", module="pipeline", capability="pipeline-3d", least_ranks=2),
     Recipe(name="moe", title="mixture of experts, expert parallel", module="moe", capability="moe"),
-    Recipe(name="accelerate", title="Hugging Face Accelerate with its DeepSpeedPlugin", module="huggingface", capability="accelerate", packages=("accelerate",), takes_config=True),
+    Recipe(name="accelerate", title="Hugging Face Accelerate with its DeepSpeedPlugin", module="huggingface", capability="accelerate", packages=("accelerate", "transformers"), takes_config=True),
     Recipe(name="trainer", title="Hugging Face Trainer with a random tiny model", module="huggingface", capability="hf-trainer", packages=("transformers", "accelerate"), takes_config=True),
     Recipe(name="comm", title="collectives: right sums, and their rates", module="comm", capability="several-gpus", least_ranks=2),
     Recipe(name="checkpoint", title="save, resume, consolidate: the same loss", module="checkpoint", capability="zero2", stage=2),

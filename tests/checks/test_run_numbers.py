@@ -190,3 +190,10 @@ def test_a_proof_that_does_not_hold_is_told_with_its_detail() -> None:
     assert [finding.cause for finding in findings] == ["smoke-loss-wrong", "states-not-partitioned"]
     assert "0.9911" in findings[0].message
     assert findings[0].subject == "checkpoint"
+
+
+def test_a_users_own_warmup_may_begin_without_learning_and_a_loss_that_rises_is_told() -> None:
+    still = h.smoke_run(recipe="config", config="ds_config.json", losses=(1.0, 1.0, 1.0))
+    assert status(family.losses_fall, still) is Status.PASSED
+    (finding,) = told(family.losses_fall, h.smoke_run(recipe="config", config="ds_config.json", losses=(1.0, 1.5)))
+    assert "from 1 to 1.5" in finding.message

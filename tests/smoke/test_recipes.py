@@ -64,6 +64,32 @@ def test_two_ranks_hold_half_each(together: Trained, recipe: str, part: str) -> 
     assert [rank[part] for rank in ranks] == [ranks[0]["parameter_elements"] // 2] * 2
 
 
+@pytest.mark.parametrize(
+    ("recipe", "parallel", "proofs"),
+    [
+        ("pipeline", "pipeline 2 x data 1", {"pipeline-agrees", "pipeline-gradients-agree", "stages-apart"}),
+        (
+            "3d",
+            "pipeline 1 x data 1 x tensor 2",
+            {"tensor-parallel-agrees", "tensor-parallel-gradients-agree", "slices-apart"},
+        ),
+        ("moe", "4 experts over 2 ranks", {"experts-agree", "tokens-travel", "experts-apart"}),
+    ],
+)
+def test_a_model_over_two_ranks_is_the_model_in_one_piece(
+    together: Trained, recipe: str, parallel: str, proofs: set[str]
+) -> None:
+    run = together.runs[recipe]
+    assert run["parallel"] == parallel
+    assert {proof["name"] for proof in run["proofs"]} == proofs
+    for rank in run["ranks"]:
+        assert 0 < rank["held_parameter_elements"] < rank["parameter_elements"]
+
+
+def test_a_checkpoint_resumes_and_consolidates(together: Trained) -> None:
+    assert {proof["name"] for proof in together.runs["checkpoint"]["proofs"]} == {"resumes", "zero-to-fp32"}
+
+
 def test_capabilities_that_ran_say_so(together: Trained) -> None:
     proofs = {c["name"]: (c["state"], c["proof"]) for c in together.document["capabilities"]}
     for name in (

@@ -1,6 +1,5 @@
 """A user's configuration made fit for a smoke run: what Hugging Face would fill, what must not happen, what is told."""
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 
 from dsdoctor.readers import ds_config
 from dsdoctor.smoke.own_config import Filled, filled, swaps
-from tests.smoke.started import start
+from tests.smoke.ranks import real, run
 
 CONFIGS = Path(__file__).parents[2] / "fixtures/configs"
 
@@ -180,14 +179,15 @@ def test_what_nobody_fills_is_named() -> None:
     assert [note.split(" ")[0] for note in found.notes] == ["steps_per_print", "optimizer.params.momentum"]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="needs torch and deepspeed")
-def test_nonsense_reaches_deepspeed_whose_words_are_shown(tmp_path: Path) -> None:
+@real
+@pytest.mark.xdist_group("recipes")
+def test_nonsense_reaches_deepspeed_whose_words_are_shown() -> None:
     config = {
         "train_micro_batch_size_per_gpu": 1,
         "bf16": True,
         "zero_optimization": {"stage": 2, "offload_optimizer": True},
     }
-    (rank,) = start("zero2", 1, tmp_path, config=fill(config, world_size=1).config)
-    assert rank.phases[-1] == "rendezvous"
-    assert rank.of("error")
-    assert "deepspeed/runtime" in rank.output.rsplit("Traceback", 1)[-1], rank.output
+    found = run("config", 1, config=config, config_path="ds_config.json")
+    assert (found.outcome, found.ranks[0].last_phase) == ("failed", "initialize")
+    assert found.ranks[0].error
+    assert "deepspeed/runtime" in (found.output_tail or "").rsplit("Traceback", 1)[-1], found.output_tail

@@ -134,6 +134,7 @@ class _Run:
             self._sample(sampler)
             now = time.monotonic()
             if all(running.ended for running in self._running.values()):
+                self._look()  # one may have ended since the last look
                 return "ended"
             if self._ends.fell_at is not None and now - self._ends.fell_at > GRACE_S:
                 return "fallen"

@@ -139,7 +139,7 @@ def test_a_swap_folder_that_takes_no_file(tmp_path: Path, place: Path, kind: str
 def test_a_swap_folder_without_o_direct(tmp_path: Path, place: Path) -> None:
     """ramfs takes everything but O_DIRECT. What comes then hangs on libaio, which this machine may lack."""
     trained = train(
-        tmp_path, "zero3-nvme", "--nvme", str(place), "--timeout", "120", before=mounted(place, "ramfs", "size=200m")
+        tmp_path, "zero3-nvme", "--nvme", str(place), "--timeout", "30", before=mounted(place, "ramfs", "size=200m")
     )
     assert trained.left == []
     assert trained.run["swap"]["direct"] is False

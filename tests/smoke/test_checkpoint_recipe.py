@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.smoke.ranks import proven, real, train
 
-pytestmark = [real, pytest.mark.xdist_group("recipes")]
+pytestmark = real
 FORGETS_MOMENTS = """
 import deepspeed
 load = deepspeed.DeepSpeedEngine.load_checkpoint

@@ -9,7 +9,6 @@ import pytest
 from tests.smoke.ranks import train
 
 pytestmark = [
-    pytest.mark.xdist_group("recipes"),
     pytest.mark.skipif(
         not all(map(importlib.util.find_spec, ("deepspeed", "accelerate", "transformers"))),
         reason="needs torch, deepspeed, accelerate and transformers",

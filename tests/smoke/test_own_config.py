@@ -180,7 +180,6 @@ def test_what_nobody_fills_is_named() -> None:
 
 
 @real
-@pytest.mark.xdist_group("recipes")
 def test_nonsense_reaches_deepspeed_whose_words_are_shown() -> None:
     config = {
         "train_micro_batch_size_per_gpu": 1,

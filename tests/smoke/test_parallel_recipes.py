@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.smoke.ranks import damage, proven, real, train
 
-pytestmark = [real, pytest.mark.xdist_group("recipes")]
+pytestmark = real
 
 
 def test_pipeline_whose_activations_arrive_wrong_is_not_the_model(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from dsdoctor.smoke.recipes import RECIPES
 from tests.lab.runs import Trained, train
 
 pytestmark = [
-    pytest.mark.xdist_group("recipes"),  # what one compiles the other finds
     pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="needs torch and deepspeed"),
 ]
 ON_A_CPU = [recipe for recipe in RECIPES if not recipe.swaps and recipe.name != "config"]

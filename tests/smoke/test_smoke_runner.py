@@ -186,7 +186,17 @@ class OpBuilder:
             time.sleep(600)
         open(os.path.join(folder, self.name + ".so"), "w").close()
 """
-FAKE = {"deepspeed/__init__.py": FAKE_DEEPSPEED, "deepspeed/ops/op_builder/builder.py": FAKE_BUILDER}
+FAKE_ACCELERATOR = """
+class Cpu:
+    _name = "cpu"
+
+get_accelerator = Cpu
+"""
+FAKE = {
+    "deepspeed/accelerator.py": FAKE_ACCELERATOR,
+    "deepspeed/__init__.py": FAKE_DEEPSPEED,
+    "deepspeed/ops/op_builder/builder.py": FAKE_BUILDER,
+}
 
 
 def test_observer_hears_which_op_is_compiled_and_that_it_is_only_loaded_the_next_time(tmp_path: Path) -> None:
@@ -235,7 +245,8 @@ def test_ranks_end_themselves_when_dsdoctor_is_gone(tmp_path: Path) -> None:
         doctor.kill()
         doctor.wait()
     for _ in range(200):
-        if not Path(f"/proc/{pid}").exists():
+        stat = Path(f"/proc/{pid}/stat")  # Z: dead, and nobody has reaped it yet
+        if not stat.exists() or ") Z " in stat.read_text():
             return
         time.sleep(0.05)
     os.kill(pid, 9)

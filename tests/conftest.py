@@ -1,0 +1,9 @@
+"""For all tests: files that take minutes begin first, so that no worker waits for one in the end."""
+
+import pytest
+
+LONG = ("test_recipes.py", "test_provoked_runs.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))

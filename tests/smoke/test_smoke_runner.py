@@ -230,7 +230,7 @@ def test_ranks_end_themselves_when_dsdoctor_is_gone(tmp_path: Path) -> None:
     import subprocess
     import time
 
-    fake = "class cuda:\n    is_initialized = staticmethod(lambda: True)\n    memory_allocated = memory_reserved = reset_peak_memory_stats = staticmethod(lambda: 0)\nimport time, os\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(600)"
+    fake = "import time, os\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(600)"
     one = Patient(tmp_path, fake)
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); from tests.smoke.test_smoke_runner import Patient, Path; p = Patient.__new__(Patient); p.folder = Path({str(tmp_path)!r}); p.heard = []; p.train()"
     doctor = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(one.folder / "tmp")})

@@ -112,13 +112,18 @@ class Channel:
         OpBuilder.jit_load = announced
 
     def _sample(self):
-        """torch's allocator, ten times a second. Also notices that dsdoctor is gone."""
+        """torch's allocator, ten times a second; on a CPU nothing, which still notices that dsdoctor is gone."""
         while True:
             time.sleep(SAMPLE_S)
-            cuda = _cuda()
-            if cuda:
-                own = self.local_rank  # CUDA's current device is the thread's own: here it would always be the first
-                self.say("memory", allocated=cuda.memory_allocated(own), reserved=cuda.memory_reserved(own))
+            cuda, own = (
+                _cuda(),
+                self.local_rank,
+            )  # CUDA's current device is the thread's own: here it would be the first
+            try:
+                held = (cuda.memory_allocated(own), cuda.memory_reserved(own)) if cuda else (0, 0)
+            except Exception:
+                held = (0, 0)  # the launcher shows this rank its own device only
+            self.say("memory", allocated=held[0], reserved=held[1])
 
     def _last_facts(self):
         cuda = _cuda()

@@ -35,12 +35,16 @@ def run(system: System, python: Python, job: Job, observe: Observer) -> SmokeRun
 
     Ops are compiled into a cache of dsdoctor's own, so the user's extension cache is neither used nor changed.
     """
-    try:
-        with folder.private(job.ranks) as private:
-            return _Run(system, python, job, private, observe).carry_out()
-    except OSError as error:
-        where = f"{tempfile.gettempdir()}: {error.strerror or error}"
-        return SmokeRun(recipe=job.recipe.name, outcome="not-started", because=where, world_size=job.ranks)
+    with contextlib.ExitStack() as stack:
+        try:
+            private = stack.enter_context(folder.private(job.ranks))
+        except OSError as error:
+            return _not_started(job, f"{tempfile.gettempdir()}: {error.strerror or error}")
+        return _Run(system, python, job, private, observe).carry_out()
+
+
+def _not_started(job: Job, why: str) -> SmokeRun:
+    return SmokeRun(recipe=job.recipe.name, outcome="not-started", because=why, world_size=job.ranks)
 
 
 class _Run:
@@ -81,30 +85,31 @@ class _Run:
             sampler.close()
             left_behind = self._clear()
         if problem:
-            return SmokeRun(
-                recipe=self._job.recipe.name, outcome="not-started", because=problem, world_size=self._job.ranks
-            )
+            return _not_started(self._job, problem)
         self._listen()
+        return self._facts(verdict, ended, stacks, before, sampler, left_behind)
+
+    def _facts(
+        self,
+        verdict: Verdict,
+        ended: float,
+        stacks: dict[int, str],
+        before: aftermath.Before,
+        sampler: Sampler,
+        left_behind: tuple[str, ...],
+    ) -> SmokeRun:
+        """All that was heard, sampled and looked at, when every process has ended."""
         ran = {rank: running.told() for rank, running in self._running.items()}
-        found = told(
-            self._job,
-            self._story,
-            self._ends,
-            verdict,
-            ran,
-            stacks,
-            ended=ended,
-            patience_s=self._job.limit_s if verdict == "timed-out" else self._patience_s,
-        )
+        limit_s = self._job.limit_s if verdict == "timed-out" else self._patience_s
+        found = told(self._job, self._story, self._ends, verdict, ran, stacks, ended=ended, patience_s=limit_s)
         rest = aftermath.look(
             self._system, before, sampler, self._folder, self._pids(), began=self._began, well=found.outcome == "ok",
             left_behind=left_behind,
         )  # fmt: skip
-        notes = self._own.notes if self._own is not None else ()
         return msgspec.structs.replace(
             found,
             swap=self._swapped(found.swap),
-            notes=notes,
+            notes=self._own.notes if self._own is not None else (),
             curves=sampler.curves(),
             load=sampler.load(),
             aftermath=rest,

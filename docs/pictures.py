@@ -4,14 +4,18 @@ import asyncio
 import io
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
 from dsdoctor.examination import Request, diagnose, load_knowledge, read_snapshot
+from dsdoctor.facts import Smoke
 from dsdoctor.model import Report
-from dsdoctor.render import text
+from dsdoctor.render import smoke, text
 
 ROOT = Path(__file__).parents[1]
+RUNS = ROOT / "fixtures/smoke/h200/runs.json"
+SHOWN = ("zero2", "zero3-nvme", "pipeline", "moe")
 MACHINE = ROOT / "fixtures/machines/h200-arch-list-9.0a"
 WIDTH, HEIGHT = 100, 34
 
@@ -21,11 +25,18 @@ def spaced(svg: str) -> str:
     return svg.replace("<text ", '<text xml:space="preserve" ').replace("&#160;", " ")
 
 
-def report_picture(report: Report) -> str:
-    """SVG of the text report."""
+def picture(ansi: str, title: str) -> str:
+    """SVG of coloured text."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(Text.from_ansi(text.render(report, width=WIDTH, color=True)))
-    return console.export_svg(title="dsdoctor check")
+    console.print(Text.from_ansi(ansi))
+    return console.export_svg(title=title)
+
+
+def smoke_picture() -> str:
+    """SVG of some recorded runs."""
+    recorded = msgspec.json.decode(RUNS.read_bytes(), type=Smoke)
+    runs = tuple(run for run in recorded.runs if run.recipe in SHOWN)
+    return picture(smoke.render(Smoke(runs=runs), width=WIDTH, color=True), "dsdoctor smoke")
 
 
 async def tui_picture(report: Report) -> str:
@@ -40,9 +51,12 @@ async def tui_picture(report: Report) -> str:
 
 
 def main() -> None:
-    """Write docs/report.svg and docs/tui.svg."""
+    """Write docs/report.svg, docs/smoke.svg and docs/tui.svg."""
     report = diagnose(read_snapshot(str(MACHINE)).replace(origin="h200"), load_knowledge())
-    (ROOT / "docs/report.svg").write_text(spaced(report_picture(report)), "utf-8")
+    (ROOT / "docs/report.svg").write_text(
+        spaced(picture(text.render(report, width=WIDTH, color=True), "dsdoctor check")), "utf-8"
+    )
+    (ROOT / "docs/smoke.svg").write_text(spaced(smoke_picture()), "utf-8")
     (ROOT / "docs/tui.svg").write_text(spaced(asyncio.run(tui_picture(report))), "utf-8")
 
 

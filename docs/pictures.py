@@ -18,6 +18,7 @@ RUNS = ROOT / "fixtures/smoke/h200/runs.json"
 SHOWN = ("zero2", "zero3-nvme", "pipeline", "moe")
 MACHINE = ROOT / "fixtures/machines/h200-arch-list-9.0a"
 WIDTH, HEIGHT = 100, 34
+WIDE = 114  # a row of a run
 
 
 def spaced(svg: str) -> str:
@@ -25,9 +26,9 @@ def spaced(svg: str) -> str:
     return svg.replace("<text ", '<text xml:space="preserve" ').replace("&#160;", " ")
 
 
-def picture(ansi: str, title: str) -> str:
+def picture(ansi: str, title: str, width: int = WIDTH) -> str:
     """SVG of coloured text."""
-    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(ansi))
     return console.export_svg(title=title)
 
@@ -36,7 +37,7 @@ def smoke_picture() -> str:
     """SVG of some recorded runs."""
     recorded = msgspec.json.decode(RUNS.read_bytes(), type=Smoke)
     runs = tuple(run for run in recorded.runs if run.recipe in SHOWN)
-    return picture(smoke.render(Smoke(runs=runs), width=WIDTH, color=True), "dsdoctor smoke")
+    return picture(smoke.render(Smoke(runs=runs), width=WIDE, color=True), "dsdoctor smoke", WIDE)
 
 
 async def tui_picture(report: Report) -> str:

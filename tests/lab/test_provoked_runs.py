@@ -31,7 +31,6 @@ def judged(trained: Trained, cause: str, outcome: str) -> str:
     [
         ("kill", "SIGKILL", "run-killed"),
         ("segv", "SIGSEGV", "rc-minus-11-segfault"),
-        ("abort", "SIGABRT", "smoke-fails"),
     ],
 )
 def test_the_rank_that_a_signal_ended_is_told_from_the_one_that_was_torn_down(

@@ -2,7 +2,8 @@
 
 import pytest
 
-LONG = ("test_recipes.py", "test_provoked_runs.py")
+# Trainings keep the processors busy, the view's tests wait for a screen: side by side they take least.
+LONG = ("test_recipes.py", "test_report_screen.py", "test_provoked_runs.py", "test_examination_screen.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

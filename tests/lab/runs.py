@@ -53,6 +53,7 @@ class Training:
         self._mark = f"{os.getpid()}-{time.monotonic()}"
         self._segments = set(os.listdir(SHM)) if SHM.exists() else set()
         kept = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "DS_ACCELERATOR")}
+        kept["TORCHDYNAMO_DISABLE"] = "1"  # no recipe compiles with it, and importing it takes seconds in every rank
         variables = {**kept, "DSDOCTOR_LAB": self._mark, "TMPDIR": str(self.tmp), "PYTHONPATH": str(PROVOKED), **env}
         command = [
             sys.executable,

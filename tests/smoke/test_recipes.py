@@ -11,7 +11,8 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="needs torch and deepspeed"),
 ]
 ON_A_CPU = [recipe for recipe in RECIPES if not recipe.swaps and recipe.name != "config"]
-ALONE = [recipe.name for recipe in ON_A_CPU if recipe.least_ranks == 1]
+ELSEWHERE = ("accelerate", "trainer", "checkpoint")  # with one rank: test_huggingface_recipes, test_checkpoint_recipe
+ALONE = [recipe.name for recipe in ON_A_CPU if recipe.least_ranks == 1 and recipe.name not in ELSEWHERE]
 TOGETHER = [recipe.name for recipe in ON_A_CPU]
 
 

@@ -23,7 +23,9 @@ SMOKE = (
     click.option("--html", metavar="FILE", help="Also write a page with the curves there."),
     click.option("--json", "as_json", is_flag=True, help="The whole report, the runs in facts.smoke."),
     click.option("-v", "--verbose", count=True, help="Also evidence."),
-    *(EXAMINATION[i] for i in (0, 3, 4, 9)),
+    click.option("--config", metavar="FILE", help="Train with this ds_config (config, accelerate, trainer), and judge it."),
+    click.option("--nvme", metavar="PATH", help="Swap files of NVMe offload go there, and are removed."),
+    *(EXAMINATION[i] for i in (0, 9)),
 )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ def judged(trained: Trained, cause: str, outcome: str) -> str:
     ("what", "name", "cause"),
     [
         ("kill", "SIGKILL", "run-killed"),
-        ("segv", "SIGSEGV", "rc-minus-11-segfault"),
+        pytest.param("segv", "SIGSEGV", "rc-minus-11-segfault", marks=pytest.mark.rare),
     ],
 )
 def test_the_rank_that_a_signal_ended_is_told_from_the_one_that_was_torn_down(
@@ -45,6 +45,7 @@ def test_the_rank_that_a_signal_ended_is_told_from_the_one_that_was_torn_down(
     assert trained.run["ranks"][0]["signal"] is None
 
 
+@pytest.mark.rare
 def test_a_rank_that_ends_before_it_says_a_word(tmp_path: Path) -> None:
     trained = train(tmp_path, *TWO, PROVOKE="start:exit")
     said = judged(trained, "smoke-fails", "exited")
@@ -66,13 +67,14 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     judged(trained, "port-in-use", "failed")
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("launcher", ["deepspeed", "torchrun"])
 def test_a_launcher_hides_neither_the_rank_nor_its_signal(tmp_path: Path, launcher: str) -> None:
     trained = train(tmp_path, *TWO, "--launcher", launcher, PROVOKE="tiny.take_steps:kill")
     assert "rank 1 fell first" in judged(trained, "run-killed", "signal")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.rare)])
 def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: int) -> None:
     training = Training(tmp_path, *TWO, PROVOKE="tiny.take_steps:skip")
     training.wait_for("provoked")
@@ -135,6 +137,7 @@ def test_a_swap_folder_that_takes_no_file(tmp_path: Path, place: Path, kind: str
 
 
 @needs_root
+@pytest.mark.rare
 def test_a_swap_folder_without_o_direct(tmp_path: Path, place: Path) -> None:
     """ramfs takes everything but O_DIRECT. What comes then hangs on libaio, which this machine may lack."""
     trained = train(

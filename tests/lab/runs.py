@@ -54,6 +54,7 @@ class Training:
         self._segments = set(os.listdir(SHM)) if SHM.exists() else set()
         kept = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "DS_ACCELERATOR")}
         kept["TORCHDYNAMO_DISABLE"] = "1"  # no recipe compiles with it, and importing it takes seconds in every rank
+        kept["OMP_NUM_THREADS"] = "1"  # threads that wait for others spin, and other tests want the processors
         variables = {**kept, "DSDOCTOR_LAB": self._mark, "TMPDIR": str(self.tmp), "PYTHONPATH": str(PROVOKED), **env}
         command = [
             sys.executable,

@@ -62,6 +62,7 @@ def test_a_rank_that_skips_a_collective_is_the_suspect(tmp_path: Path) -> None:
     assert trained.run["seconds"] < trained.run["limit_s"] + 60
 
 
+@pytest.mark.rare
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     trained = train(tmp_path, *TWO, PROVOKE="tiny.rendezvous:bind", PROVOKE_RANK="0")
     judged(trained, "port-in-use", "failed")

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.smoke.ranks import damage, proven, real, train
 
 pytestmark = real
 
 
+@pytest.mark.rare
 def test_pipeline_whose_activations_arrive_wrong_is_not_the_model(tmp_path: Path) -> None:
     wrong = damage(tmp_path, "recv", "tensor.is_floating_point() and tensor.dim() == 2 and tensor.mul_(2)")
     run = train("pipeline", 2, steps=1, shadow=wrong)
@@ -14,6 +17,7 @@ def test_pipeline_whose_activations_arrive_wrong_is_not_the_model(tmp_path: Path
     assert not proven(run)["pipeline-gradients-agree"]
 
 
+@pytest.mark.rare
 def test_experts_that_get_other_tokens_are_not_the_model(tmp_path: Path) -> None:
     run = train("moe", 2, steps=1, shadow=damage(tmp_path, "all_to_all_single", "tensor.mul_(2)"))
     assert not proven(run)["experts-agree"]

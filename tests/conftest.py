@@ -3,7 +3,8 @@
 import pytest
 
 # Trainings keep the processors busy, the view's tests wait for a screen: side by side they take least.
-LONG = ("test_recipes.py", "test_report_screen.py", "test_provoked_runs.py", "test_examination_screen.py")
+LONG = ("test_recipes.py", "test_report_screen.py", "test_provoked_runs.py", "test_trials.py",
+        "test_examination_screen.py")  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,12 +2,19 @@
 
 import sys
 from pathlib import Path
+from typing import TypedDict
 
 from dsdoctor.cli.privacy import shown
 from dsdoctor.cli.terminal import colour, columns, forget_stdout, takes
 from dsdoctor.examination import ExaminationError
 from dsdoctor.model import Report
 from dsdoctor.render import renderer
+
+
+class Screen(TypedDict):
+    width: int
+    color: bool
+    unicode: bool
 
 
 def render(
@@ -26,14 +33,8 @@ def render(
         return renderer(form)(report)
     from dsdoctor.render import text
 
-    terminal = not to_file and sys.stdout.isatty()
-    return text.render(
-        report,
-        width=100 if to_file else min(columns(), 120),
-        color=not to_file and colour(terminal),
-        unicode=to_file or takes(sys.stdout.encoding, "\u2022"),
-        verbosity=verbosity,
-    )
+    page: Screen = {"width": 100, "color": False, "unicode": True} if to_file else _screen()
+    return text.render(report, **page, verbosity=verbosity)
 
 
 def render_ops(report: Report, names: tuple[str, ...]) -> str:
@@ -41,12 +42,7 @@ def render_ops(report: Report, names: tuple[str, ...]) -> str:
     from dsdoctor.cli.op_run import only
     from dsdoctor.render import ops
 
-    return ops.render(
-        only(report, names),
-        width=min(columns(), 120),
-        color=colour(sys.stdout.isatty()),
-        unicode=takes(sys.stdout.encoding, "\u2022"),
-    )
+    return ops.render(only(report, names), **_screen())
 
 
 def write(document: str, output: str | None) -> None:
@@ -68,10 +64,13 @@ def render_smoke(report: Report, verbosity: int) -> str:
     """The smoke runs of a report for this terminal."""
     from dsdoctor.render import smoke
 
-    return smoke.render(
-        shown(report, "text", None),
-        width=min(columns(), 120),
-        color=colour(sys.stdout.isatty()),
-        unicode=takes(sys.stdout.encoding, "\u2022"),
-        verbosity=verbosity,
-    )
+    return smoke.render(shown(report, "text", None), **_screen(), verbosity=verbosity)
+
+
+def _screen() -> Screen:
+    """How wide, coloured and fancy this terminal takes it."""
+    return {
+        "width": min(columns(), 120),
+        "color": colour(sys.stdout.isatty()),
+        "unicode": takes(sys.stdout.encoding, "\u2022"),
+    }

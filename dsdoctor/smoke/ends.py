@@ -1,5 +1,6 @@
 """How each rank ended, which fell first, and the run's facts from all that was heard. Pure."""
 
+import signal
 from collections.abc import Mapping
 from typing import Literal
 
@@ -14,14 +15,14 @@ from dsdoctor.smoke.story import Story
 Verdict = Literal["ended", "fallen", "hung", "timed-out"]  # why the watching ended
 TAIL_CHARACTERS = 6000
 TOGETHER_S = 2.0  # what others raise within so long of a rank's death by signal is an echo of it
+_ENDED = -signal.SIGTERM  # how a launcher ends the others
 _FELL = ("signal", "failed", "exited")
 
 
 class Ends:
     """Deaths as they are noticed. Times are time.monotonic."""
 
-    def __init__(self, ranks: int) -> None:
-        self.ranks = ranks
+    def __init__(self) -> None:
         self.died_at: dict[int, float] = {}
         self.fell_at: float | None = None  # when the first rank was seen to have failed
 
@@ -113,7 +114,7 @@ def _ranks(
 
 def _ending(story: Story, rank: int, died: bool, code: int | None, verdict: Verdict, *, launched: bool) -> RankEnding:
     one = story.ranks[rank]
-    if code is not None and code < 0 and code != -15:
+    if code is not None and code < 0 and code != _ENDED:
         return "signal"
     if one.error is not None:
         return "failed"
@@ -122,10 +123,10 @@ def _ending(story: Story, rank: int, died: bool, code: int | None, verdict: Verd
     if one.pid is None and not launched:
         return "not-started"
     if died and launched:
-        return "exited" if code != -15 else "torn-down"
+        return "exited" if code != _ENDED else "torn-down"
     if verdict in ("hung", "timed-out"):
         return "hung" if verdict == "hung" else "timed-out"
-    if code is not None and code != -15:
+    if code is not None and code != _ENDED:
         return "exited"
     return "torn-down"
 

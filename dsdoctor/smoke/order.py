@@ -11,8 +11,6 @@ from dsdoctor.smoke.own_config import swaps
 from dsdoctor.smoke.recipes import BY_NAME, DEFAULT, RECIPES, Recipe
 
 Launcher = Literal["none", "deepspeed", "torchrun"]
-LAUNCHERS = ("none", "deepspeed", "torchrun")
-DTYPES = ("fp32", "bf16", "fp16")
 SEED = 7
 
 

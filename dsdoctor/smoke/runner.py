@@ -62,7 +62,7 @@ class _Run:
         self._running: dict[int | None, Running] = {}
         self._began = time.monotonic()
         self._story = Story(job.ranks, self._began)
-        self._ends = Ends(job.ranks)
+        self._ends = Ends()
         self._stalls: dict[int, Stall] = {}
         self._phase: str | None = None
         self._steps = 0

@@ -18,7 +18,7 @@ class Run:
     """Two ranks in their steps."""
 
     def __init__(self, ranks: int = 2, launcher: str = "none") -> None:
-        self.story, self.ends, self.ran = Story(ranks, BEGAN), Ends(ranks), {}  # type: Story, Ends, dict[int | None, Ran]
+        self.story, self.ends, self.ran = Story(ranks, BEGAN), Ends(), {}  # type: Story, Ends, dict[int | None, Ran]
         self.job = Job(recipe=BY_NAME["zero2"], ranks=ranks, use_gpu=False, launcher=launcher)  # type: ignore[arg-type]
         for rank in range(ranks):
             self.say(rank, "hello", 100.5, pid=4000 + rank)

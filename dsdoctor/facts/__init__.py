@@ -10,6 +10,7 @@ from dsdoctor.facts.environment import Environment
 from dsdoctor.facts.gpu import Gpu, GpuLink, GpuProcess, Gpus
 from dsdoctor.facts.host import Host
 from dsdoctor.facts.limits import UNLIMITED, Limit, Limits
+from dsdoctor.facts.log import Log, LogException, LogExit, LogFile, LogMatch, LogPlace, Role, TextKind
 from dsdoctor.facts.memory import Memory
 from dsdoctor.facts.network import Interface, Network
 from dsdoctor.facts.ops import OpBuild, OpBuilder, OpBuilders, OpBuilds, Trial, Trials
@@ -38,9 +39,9 @@ from dsdoctor.facts.torch import Import, Torch, TorchLive
 __all__ = [
     "UNLIMITED", "CacheFolder", "CachedOp", "Caches", "Collective", "Compiler", "Compilers", "Cpu", "Damage", "DeepSpeed",
     "DeepSpeedLive", "Distribution", "DsConfig", "DsOp", "DsReport", "Environment", "Fact", "Gpu", "GpuLink",
-    "GpuProcess", "Gpus", "Host", "Hostfile", "Import", "Interface", "Limit", "Limits", "Memory", "Network", "Ninja", "OpBuild",
+    "GpuProcess", "Gpus", "Host", "Hostfile", "Import", "Interface", "Limit", "Limits", "Log", "LogException", "LogExit", "LogFile", "LogMatch", "LogPlace", "Memory", "Network", "Ninja", "OpBuild",
     "OpBuilder", "OpBuilders", "OpBuilds",
-    "Packages", "Place", "Programs", "Purpose", "Python", "Shadow", "Smoke",
+    "Packages", "Place", "Programs", "Purpose", "Python", "Role", "Shadow", "Smoke",
     "SmokeAftermath", "SmokeCurves", "SmokeLoad", "SmokePhase", "SmokeProof", "SmokeRank", "SmokeRun", "SmokeStep", "SmokeSwap", "Snapshot", "SnapshotError",
-    "StandardLibrary", "Storage", "Toolkit", "Toolkits", "Torch", "TorchLive", "Trial", "Trials", "Unavailable", "UnavailableKind",
+    "StandardLibrary", "Storage", "TextKind", "Toolkit", "Toolkits", "Torch", "TorchLive", "Trial", "Trials", "Unavailable", "UnavailableKind",
 ]  # fmt: skip

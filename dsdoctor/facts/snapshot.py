@@ -15,6 +15,7 @@ from dsdoctor.facts.environment import Environment
 from dsdoctor.facts.gpu import Gpus
 from dsdoctor.facts.host import Host
 from dsdoctor.facts.limits import Limits
+from dsdoctor.facts.log import Log
 from dsdoctor.facts.memory import Memory
 from dsdoctor.facts.network import Network
 from dsdoctor.facts.ops import OpBuilders, OpBuilds, Trials
@@ -67,6 +68,7 @@ class Snapshot(Fact, frozen=True, kw_only=True):
     programs: Programs | None = None
     ds_config: DsConfig | None = None
     smoke: Smoke | None = None
+    log: Log | None = None
     unavailable: dict[str, Unavailable] = {}  # section name -> why
 
     def section(self, kind: type[F]) -> F | Unavailable:
@@ -86,7 +88,7 @@ SECTIONS: dict[type[Fact], str] = {
     Toolkits: "toolkits", Compilers: "compilers", Python: "python", Packages: "packages", Torch: "torch",
     TorchLive: "torch_live", DeepSpeed: "deepspeed", DeepSpeedLive: "deepspeed_live", DsReport: "ds_report",
     Environment: "environment", Caches: "caches", Storage: "storage", Network: "network", Programs: "programs",
-    DsConfig: "ds_config", Smoke: "smoke",
+    DsConfig: "ds_config", Smoke: "smoke", Log: "log",
     OpBuilders: "op_builders", Trials: "trials", OpBuilds: "op_builds",
 }  # fmt: skip
 LIVE_SECTIONS = frozenset({"torch_live", "deepspeed_live", "ds_report", "op_builders", "trials", "op_builds", "smoke"})

@@ -14,6 +14,7 @@ from dsdoctor.capabilities import assess
 from dsdoctor.events import Event, Observer, nobody
 from dsdoctor.facts import Fact, Purpose, SmokeRun, Snapshot, Unavailable
 from dsdoctor.facts.snapshot import SECTIONS, now
+from dsdoctor.incident import beside, read_incident
 from dsdoctor.judge import judge
 from dsdoctor.knowledge import Knowledge
 from dsdoctor.model import Check, Counts, Platform, Report, Severity, Status, Verdict
@@ -22,13 +23,14 @@ from dsdoctor.plan import counted_findings, make_plan, rank_causes
 from dsdoctor.probes import ProbeFailed
 from dsdoctor.recorded import read_ds_report, read_snapshot, with_config
 from dsdoctor.request import ExaminationError, Request
+from dsdoctor.triage import tell, weigh
 from dsdoctor.smoke.order import Job, SmokeOrder, UnknownRecipe, check_names, jobs
 
 if TYPE_CHECKING:
     from dsdoctor.probes.op_builds import Order
 
 Outcome = Literal["healthy", "warnings", "problems", "incomplete"]
-__all__ = ["ExaminationError", "InterruptedExamination", "Request", "diagnose", "examine", "recheck", "take_snapshot"]
+__all__ = ["ExaminationError", "InterruptedExamination", "Request", "diagnose", "examine", "recheck", "take_snapshot", "triage"]
 
 
 class InterruptedExamination(KeyboardInterrupt):
@@ -67,6 +69,17 @@ def examine(request: Request, observe: Observer = nobody) -> Report:
     report = diagnose(snapshot, knowledge, request)
     report = msgspec.structs.replace(report, interrupted=interrupted, seconds=round(time.monotonic() - started, 2))
     return report if request.smoke is None or interrupted else run_smoke(report, request.smoke, request, observe)
+
+
+def triage(request: Request, observe: Observer = nobody) -> Report:
+    """What ``request.logs`` say of a run that died; with ``live`` beside the facts of this machine. Raises ExaminationError."""
+    started = time.monotonic()
+    knowledge = load_knowledge()
+    incident = read_incident(request.logs, knowledge, observe)
+    if request.live:
+        incident = beside(take_snapshot(request, observe), incident)
+    report = diagnose(with_config(incident, request), knowledge, request)
+    return msgspec.structs.replace(report, seconds=round(time.monotonic() - started, 2))
 
 
 def recheck(report: Report, code: str, request: Request, observe: Observer = nobody) -> Report:
@@ -192,6 +205,8 @@ def diagnose(snapshot: Snapshot, knowledge: Knowledge, request: Request = Reques
     settings = request.settings
     verdicts = judge(checks, snapshot, settings.severities, settings.ignored)
     causes = rank_causes(verdicts, knowledge.causes)
+    if snapshot.log is not None:
+        causes = weigh(causes, verdicts, snapshot.log)
     plan = make_plan(causes, verdicts, knowledge.causes)
     specs = knowledge.ops(snapshot) if knowledge.ops else ()
     ops = judge_ops(specs, checks, verdicts, snapshot) if not request.only else ()
@@ -212,6 +227,7 @@ def diagnose(snapshot: Snapshot, knowledge: Knowledge, request: Request = Reques
         ops=ops,
         causes=causes,
         plan=plan,
+        story=tell(snapshot.log, causes) if snapshot.log is not None else None,
         problems=knowledge.problems,
     )
 

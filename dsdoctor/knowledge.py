@@ -1,6 +1,6 @@
 """What the engine must be told about its field: causes, capabilities, purposes, platforms. Check packages supply it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -62,4 +62,5 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     ops: Callable[[Snapshot], tuple[OpSpec, ...]] | None = None
     guess_purpose: Callable[[Snapshot], Purpose] | None = None
     describe_platform: Callable[[Snapshot], Platform] | None = None
+    signatures: tuple[Callable[[], Iterable[str]], ...] = ()  # texts of tables of known log lines (signatures.py)
     problems: tuple[str, ...] = ()  # plug-ins that could not be loaded

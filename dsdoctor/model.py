@@ -149,6 +149,8 @@ class Cause(_Value, frozen=True, kw_only=True):
     proof: Proof
     explains: tuple[str, ...] = ()  # causes seen that are only its symptoms
     explained_by: str | None = None  # this one is itself a symptom
+    confidence: float | None = None  # 0 to 1, where a log was read: how surely this is what killed the run
+    evidence: tuple[Evidence, ...] = ()  # where a log was read: its lines, and what checks saw
 
 
 class Step(_Value, frozen=True, kw_only=True):
@@ -164,6 +166,31 @@ class Step(_Value, frozen=True, kw_only=True):
     verify: str | None = None
     note: str | None = None
     severity: Severity = Severity.ERROR
+
+
+LinkKind = Literal["cause", "exception", "mask", "collateral", "exit", "harmless"]
+
+
+class Link(_Value, frozen=True, kw_only=True):
+    """One event that a log tells: the line, who said it, and what it means."""
+
+    kind: LinkKind
+    where: str  # "train.log:812"
+    text: str
+    rank: int | None = None
+    means: str | None = None
+    count: int = 1
+
+
+class Story(_Value, frozen=True, kw_only=True):
+    """What a log tells: how the run fell, from the first fatal event on, and what only looks bad."""
+
+    fell: bool  # anything says that the run did not come to its end
+    recognised: bool  # and a cause is named for it
+    chain: tuple[Link, ...] = ()  # the first is the first fatal event
+    harmless: tuple[Link, ...] = ()
+    tail: tuple[Link, ...] = ()  # most useful lines, when nothing was recognised
+    collect: tuple[str, ...] = ()  # and what to collect next
 
 
 class Platform(_Value, frozen=True, kw_only=True):
@@ -202,6 +229,7 @@ class Report(_Value, frozen=True, kw_only=True):
     ops: tuple[OpVerdict, ...] = ()
     causes: tuple[Cause, ...] = ()
     plan: tuple[Step, ...] = ()
+    story: Story | None = None  # only where a log was read
     problems: tuple[str, ...] = ()  # plug-ins that could not be loaded
     interrupted: bool = False
     seconds: float | None = None

@@ -1,7 +1,7 @@
 """Find the check families that are installed, and choose among their checks."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module, metadata
 from types import ModuleType
 from typing import Any
@@ -30,6 +30,7 @@ def load() -> Knowledge:
     causes: dict[str, CauseInfo] = {}
     capabilities: list[CapabilitySpec] = []
     hooks: dict[str, Any] = {}
+    signatures: list[Callable[[], Iterable[str]]] = []
     problems: list[str] = []
     for entry in _entries(CHECKS_GROUP):
         module = _module(entry, problems)
@@ -40,6 +41,8 @@ def load() -> Knowledge:
         if module is not None:
             causes |= module.causes()
             capabilities += module.CAPABILITIES
+            if hasattr(module, "signatures"):
+                signatures.append(module.signatures)
             hooks |= {name: getattr(module, name) for name in ("guess_purpose", "describe_platform", "ops")}
     if not checks:
         raise NothingInstalled(f"no checks are installed (entry-point group {CHECKS_GROUP}): install dsdoctor with pip")
@@ -51,6 +54,7 @@ def load() -> Knowledge:
         checks=tuple(sorted(checks, key=lambda c: c.code)),
         causes=causes,
         capabilities=tuple(capabilities),
+        signatures=tuple(signatures),
         problems=tuple(problems),
         **hooks,
     )

@@ -19,6 +19,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     purpose: str | None = None  # None: guess
     snapshot: str | None = None
     ds_report: str | None = None  # a file, or "-" for standard input
+    logs: tuple[str, ...] = ()  # files of a run that died, "-" for standard input
+    live: bool = False  # with logs: also examine this machine
     hostfile: str | None = None
     limit_s: float = 60.0  # for the live probe
     settings: Settings = Settings()

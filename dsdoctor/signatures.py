@@ -22,8 +22,9 @@ else:
 
 HEADER = "[[signature]]"
 WITHIN = 40
+GRAM = 3  # letters by which a word is looked up
 _ANCHOR = re.compile(r"^anchor\s*=\s*(?P<value>\S.*)$", re.MULTILINE)
-_LETTERS = re.compile(rb"[A-Za-z_\x80-\xff]+")
+_RUN = re.compile(rb"[^\s\d]+")
 _OWN = frozenset({"id", "role", "anchor", "pattern", "cause", "hides", "near", "not_near", "within", "last", "weight", "versions", "reason",
                   "example", "counter", "source", "date"})  # fmt: skip
 
@@ -78,38 +79,63 @@ class _Row:
         return signature_of(tomllib.loads(self.text))
 
 
+class Fragments:
+    """Finds which of many short texts stand in a word, by their groups of three characters."""
+
+    def __init__(self) -> None:
+        self._by_gram: dict[bytes, list[tuple[bytes, int]]] = {}
+        self._tiny: list[tuple[bytes, int]] = []
+        self._grams: frozenset[bytes] = frozenset()
+
+    def add(self, part: bytes, number: int) -> None:
+        """``number`` is what ``of_word`` gives for words that hold ``part``."""
+        if len(part) < GRAM:
+            self._tiny.append((part, number))
+            return
+        grams = [part[start : start + GRAM] for start in range(len(part) - GRAM + 1)]
+        rarest = min(grams, key=lambda gram: len(self._by_gram.get(gram, ())))
+        self._by_gram.setdefault(rarest, []).append((part, number))
+        self._grams = frozenset()
+
+    def of_word(self, word: bytes) -> tuple[int, ...]:
+        """The numbers of all that stand in ``word``."""
+        if not self._grams:
+            self._grams = frozenset(self._by_gram)
+        there = self._grams.intersection([word[start : start + GRAM] for start in range(len(word) - GRAM + 1)])
+        found = [number for gram in there for part, number in self._by_gram[gram] if part in word]
+        return (*found, *(number for part, number in self._tiny if part in word))
+
+
 class Signatures:
-    """All known lines, found by the words of a line."""
+    """All known lines, and the fragments by which a line's words lead to them."""
 
     def __init__(self, tables: Iterable[str] = ()) -> None:
         """``tables``: texts of TOML tables. Raises ValueError for a row without an anchor."""
         self._rows = [_Row(row) for table in tables for row in table.split(f"\n{HEADER}\n")[1:]]
-        self._by_fragment: dict[bytes, list[int]] = {}
-        for number, row in enumerate(self._rows):
-            self._by_fragment.setdefault(fragment(row.anchor), []).append(number)
-        self._known_words: dict[bytes, tuple[int, ...]] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    def __getitem__(self, number: int) -> Signature:
+        return self._rows[number].signature
+
+    def anchor(self, number: int) -> str:
+        return self._rows[number].anchor
 
     def all(self) -> list[Signature]:
         """Every row, parsed."""
         return [row.signature for row in self._rows]
 
-    def with_word(self, word: bytes) -> tuple[int, ...]:
-        """Numbers of the rows whose anchor may stand in a line that has ``word``."""
-        known = self._known_words.get(word)
-        if known is None:
-            known = tuple(n for part, rows in self._by_fragment.items() if part in word for n in rows)
-            if len(self._known_words) < 200_000:
-                self._known_words[word] = known
-        return known
+    def parsed(self) -> list[Signature]:
+        """Those that were looked at so far."""
+        return [row.signature for row in self._rows if "signature" in row.__dict__]
 
-    def anchor(self, number: int) -> str:
-        return self._rows[number].anchor
-
-    def __getitem__(self, number: int) -> Signature:
-        return self._rows[number].signature
+    def fragments(self) -> Fragments:
+        """By which words of a line lead to the numbers of its possible rows."""
+        index = Fragments()
+        for number, row in enumerate(self._rows):
+            index.add(fragment(row.anchor), number)
+        return index
 
 
 def signature_of(row: dict[str, Any]) -> Signature:
@@ -119,5 +145,5 @@ def signature_of(row: dict[str, Any]) -> Signature:
 
 
 def fragment(anchor: str) -> bytes:
-    """The longest run of letters in an anchor: the part by which words of a line are looked up."""
-    return max(_LETTERS.findall(anchor.encode()), key=len, default=b"")
+    """The longest run of an anchor without blanks and digits: it stands in one word of every line that has the anchor."""
+    return max(_RUN.findall(anchor.encode()), key=len, default=b"")

@@ -3,9 +3,9 @@
 from dsdoctor.api import CauseInfo, Gpus, Host, Platform, Purpose, Snapshot
 from dsdoctor_checks.capabilities import CAPABILITIES
 from dsdoctor_checks.op_specs import specs as ops
-from dsdoctor_checks.tables import table
+from dsdoctor_checks.tables import signatures, table
 
-__all__ = ["CAPABILITIES", "causes", "describe_platform", "guess_purpose", "ops"]
+__all__ = ["CAPABILITIES", "causes", "describe_platform", "guess_purpose", "ops", "signatures"]
 
 
 def causes() -> dict[str, CauseInfo]:

@@ -1,7 +1,7 @@
 """From a row of a table (pattern, cause, what to do) to a finding's remedy for this machine."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dsdoctor.api import Prescriber, Remedy
@@ -20,15 +20,19 @@ def first_match(rows: Iterable[Row], *texts: str | None) -> tuple[Row, re.Match[
 
 
 def remedy_of(
-    row: Row, prescriber: Prescriber, verify: str | None = None, match: re.Match[str] | None = None
+    row: Row,
+    prescriber: Prescriber,
+    verify: str | None = None,
+    match: re.Match[str] | None = None,
+    groups: Sequence[str] = (),
 ) -> Remedy:
     """The remedy that a row describes.
 
     Keys, all optional but ``order``: ``order`` (text), ``set`` (variables and values), ``unset`` (variables), ``uninstall`` and ``pip`` (distributions, with
     ``options``), ``system`` (Debian package names), ``type`` (commands as they stand), ``safety``, ``note``. ``{0}`` in a text
-    is the first group of ``match``.
+    is the first group of ``match``, or of ``groups``.
     """
-    groups = [group or "" for group in match.groups()] if match else []
+    groups = [group or "" for group in match.groups()] if match else groups
     commands = [prescriber.set(name, value) for name, value in row.get("set", {}).items()]
     commands += [prescriber.unset(name) for name in row.get("unset", ())]
     commands += prescriber.system(*row["system"]) if "system" in row else ()

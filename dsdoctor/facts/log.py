@@ -82,6 +82,7 @@ class Log(Fact, frozen=True, kw_only=True):
     exits: tuple[LogExit, ...] = ()
     world_size: int | None = None
     ranks: tuple[int, ...] = ()  # that said anything
+    versions: dict[str, str] = {}  # of distributions, as the text tells them
 
     def having(self, role: Role) -> tuple[LogMatch, ...]:
         """The matches with this role."""

@@ -1,0 +1,102 @@
+"""Which signatures the telling lines of one file are, with what must and must not stand near them."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from dsdoctor.facts import LogMatch, LogPlace
+from dsdoctor.readers.log.prefixes import Said
+from dsdoctor.readers.log.scan import Line
+from dsdoctor.signatures import Signature, Signatures
+
+MOST_OF_A_SIGNATURE = 8  # lines with different values that are kept
+_GROUP = 200
+
+
+class Matches:
+    """Collects them; lines that say the same count, and are kept once."""
+
+    def __init__(self, signatures: Signatures) -> None:
+        self._signatures = signatures
+        self._found: dict[tuple[str, tuple[str, ...]], LogMatch] = {}
+        self._variants: dict[str, int] = {}
+        self._waiting: list[tuple[Signature, LogMatch]] = []  # for the end of the text
+
+    def look(self, line: Line, said: Said, place: LogPlace) -> None:
+        """Match one line; roots suppress the harmless readings of it."""
+        here = []
+        for number in line.rows:
+            anchor = self._signatures.anchor(number)
+            if anchor in said.line and (match := _match(self._signatures[number], line, said, place)):
+                here.append((self._signatures[number], match))
+        roots = any(signature.role == "root" for signature, _ in here)
+        for signature, match in here:
+            if signature.role == "harmless" and roots:
+                continue
+            if signature.last is None:
+                self._keep(match)
+            else:
+                self._waiting = [(s, m) for s, m in self._waiting if s.id != signature.id]
+                self._waiting.append((signature, match))
+
+    def end(self, last: Sequence[tuple[int, bytes]]) -> None:
+        """The text has ended; ``last`` are its last lines that are not blank."""
+        for signature, match in self._waiting:
+            if sum(number > match.place.line for number, _ in last) <= (signature.last or 0):
+                self._keep(match)
+
+    def found(self) -> list[LogMatch]:
+        """In the order of the text."""
+        return sorted(self._found.values(), key=lambda match: match.place.line)
+
+    def _keep(self, match: LogMatch) -> None:
+        key = (match.signature, match.groups)
+        known = self._found.get(key)
+        if known is not None:
+            rank = match.place.rank
+            ranks = known.ranks if rank is None or rank in known.ranks else (*known.ranks, rank)
+            self._found[key] = msgspec.structs.replace(known, count=known.count + 1, ranks=ranks)
+        elif self._variants.get(match.signature, 0) < MOST_OF_A_SIGNATURE:
+            self._variants[match.signature] = self._variants.get(match.signature, 0) + 1
+            self._found[key] = match
+
+
+def _match(signature: Signature, line: Line, said: Said, place: LogPlace) -> LogMatch | None:
+    found = signature.regex.search(said.words) or signature.regex.search(said.line)
+    if found is None or not _fits(signature, line):
+        return None
+    groups = tuple((group or "").strip()[:_GROUP] for group in found.groups())
+    return LogMatch(
+        signature=signature.id,
+        role=signature.role,
+        place=place,
+        cause=signature.cause,
+        hides=signature.hides,
+        weight=signature.weight,
+        reason=filled(signature.reason, groups),
+        groups=groups,
+        remedy=signature.remedy,
+        ranks=() if place.rank is None else (place.rank,),
+    )
+
+
+def _fits(signature: Signature, line: Line) -> bool:
+    """What has to stand near stands there, and what must not does not."""
+    if not signature.near and not signature.not_near:
+        return True
+    missing = list(signature.near_regexes)
+    for neighbour in line.around.lines(signature.within):
+        if any(pattern.search(neighbour) for pattern in signature.not_near_regexes):
+            return False
+        missing = [pattern for pattern in missing if not pattern.search(neighbour)]
+        if not missing and not signature.not_near:
+            return True
+    return not missing
+
+
+def filled(text: str, groups: Sequence[str]) -> str:
+    """``text`` with {0}, {1}... replaced. A text that is no format, or wants more groups, stays as it is."""
+    try:
+        return text.format(*groups)
+    except (IndexError, KeyError, ValueError):
+        return text

@@ -1,7 +1,7 @@
 """``python -m torch.utils.collect_env``, in any release of torch, alone or inside of vLLM's or PyTorch's issue form.
 
 Grammar: torch/utils/collect_env.py of the 1.x and 2.x sources, of the 2.13.0 wheel, and recorded output
-(fixtures/transcripts/collect_env__*.txt). vLLM's copy has the same rows below titles of its own.
+(fixtures/transcripts/collect_env__*.txt). vLLM's copy (vllm/collect_env.py) has the same rows in boxes, the OS first.
 """
 
 import re
@@ -24,6 +24,8 @@ _LSCPU = re.compile(r"^\s*(Architecture|CPU\(s\)|Vendor ID|Model name|Flags)\s*:
 _VERSION = re.compile(r"(\d+(?:\.\d+)+)")
 _GCC = re.compile(r"(?:^|\s)(\d{1,2}\.\d+(?:\.\d+)?)(?:\s|$)")
 _MOST_GPUS = 64
+_BOXED_OS = re.compile(r"^\s*OS {2,}: ")
+_BOXED = 12  # lines from the first row of vLLM's form to its torch
 
 
 def parse(text: str) -> Told | None:
@@ -66,10 +68,10 @@ def _last_report(lines: list[str]) -> int | None:
         if (row := _ROW.match(line)) is None:
             continue
         if row.group(1) == _FIRST:
-            first = number
+            first = next((n for n in range(max(0, number - _BOXED), number) if _BOXED_OS.match(lines[n])), number)
         elif row.group(1) in _ALONE and alone is None:
             alone = number
-    if first is not None and any((row := _ROW.match(x)) and row.group(1) != _FIRST for x in lines[first : first + 40]):
+    if first is not None and sum(_ROW.match(x) is not None for x in lines[first : first + 40]) > 1:
         return first
     return alone
 

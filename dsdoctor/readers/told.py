@@ -44,7 +44,13 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     other_gpus: tuple[str, ...] = ()
     cpu: dict[str, str] | None = None  # rows of lscpu
     ram_bytes: int | None = None
-    site_packages: str | None = None
+    site_packages: str | None = None  # folder
+    prefix: str | None = None  # of the environment
+    toolkit: str | None = None  # folder of the nvcc that compiled something
+    cache_build: Build | None = None  # what the name of a torch extensions folder tells
+    torch_path: str | None = None
+    accelerator: str | None = None  # that DeepSpeed chose
+    engine: bool = False  # DeepSpeed's engine was made: both imports worked
     packages: dict[str, str] = {}  # normalised name -> version
     whole: bool = False  # ``packages`` names all that are installed
     variables: dict[str, str] = {}  # environment variables

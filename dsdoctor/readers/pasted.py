@@ -28,13 +28,24 @@ def clean(text: str) -> str:
 
 def lines(text: str) -> list[str]:
     """The lines of a pasted text, cleaned. Only the first 4 Mi and the last 1 Mi characters are looked at."""
-    if len(text) > HEAD_CHARACTERS + TAIL_CHARACTERS:
-        text = text[:HEAD_CHARACTERS] + "\n" + text[-TAIL_CHARACTERS:]
+    return [line for _, line in numbered(text)]
+
+
+def numbered(text: str) -> list[tuple[int, str]]:
+    """The same lines, each with its number in the text, as an editor counts."""
+    if len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS:
+        return _kept(text, 1)
+    tail = len(text) - TAIL_CHARACTERS
+    head = _kept(text[:HEAD_CHARACTERS], 1)
+    return head + _kept(text[tail:], len(_LINE_END.findall(text, 0, tail)) + 1)
+
+
+def _kept(text: str, first: int) -> list[tuple[int, str]]:
     kept = []
-    for raw in _LINE_END.split(text):
+    for number, raw in enumerate(_LINE_END.split(text), first):
         line = clean(raw[:LINE_CHARACTERS]).rstrip()
         if line.lstrip()[:1] == ">" and not line.lstrip().startswith(">>>"):
             line = _QUOTE.sub("", line)
         if not _FENCE.match(line):
-            kept.append(line)
+            kept.append((number, line))
     return kept

@@ -21,7 +21,6 @@ MOST_FILES = 256  # of a folder
 
 def read_incident(names: Sequence[str], knowledge: Knowledge, observe: Observer = nobody) -> Snapshot:
     """The facts of all files and folders of ``names`` together. Raises ExaminationError for one that cannot be read."""
-    from dsdoctor.readers import environment_text
     from dsdoctor.readers.log import read
 
     signatures = Signatures(text for texts in knowledge.signatures for text in texts())
@@ -31,9 +30,7 @@ def read_incident(names: Sequence[str], knowledge: Knowledge, observe: Observer 
         reading = read(files, signatures)
     except OSError as error:
         raise ExaminationError(f"{error.filename or 'standard input'} cannot be read: {error.strerror or error}") from None
-    told: dict[str, Fact] = {}
-    for source, text in reading.parts:
-        told = environment_text.merged(told, environment_text.facts_of(text, source))
+    told = _told(reading.parts)
     log = _of_those_versions(reading.log, _versions(told), signatures)
     silent = Unavailable(kind="not-examined", detail="the text does not say")
     missing = {name: silent for name in SECTIONS.values() if name not in told and name != "log"}
@@ -43,6 +40,17 @@ def read_incident(names: Sequence[str], knowledge: Knowledge, observe: Observer 
         taken_at=now(),
         unavailable=missing | not_asked(smoke=True, config="ds_config" not in told, log=False),
     ).replace(log=log, **told)
+
+
+def _told(parts: Sequence[tuple[str, str]]) -> dict[str, Fact]:
+    """What the texts tell of the machine, as if they were one; a config keeps the places of its own file."""
+    from dsdoctor.readers import config_in_text, environment_text, pasted
+
+    told = environment_text.facts_of("\n".join(text for _, text in parts), ", ".join(source for source, _ in parts))
+    for source, text in parts:
+        if "{" in text and (config := config_in_text.read(pasted.numbered(text), source)) is not None:
+            told["ds_config"] = config
+    return told
 
 
 def beside(live: Snapshot, incident: Snapshot) -> Snapshot:

@@ -45,6 +45,16 @@ def render_ops(report: Report, names: tuple[str, ...]) -> str:
     return ops.render(only(report, names), **_screen())
 
 
+def render_triage(report: Report, form: str, verbosity: int, *, to_file: bool, private: bool | None) -> str:
+    """What killed a run: a text of its own, every other format as a check has it."""
+    if form != "text":
+        return render(report, form, verbosity, to_file=to_file, private=private)
+    from dsdoctor.render import triage
+
+    page: Screen = {"width": 100, "color": False, "unicode": True} if to_file else _screen()
+    return triage.render(shown(report, form, private), **page, verbosity=verbosity)
+
+
 def write(document: str, output: str | None) -> None:
     """To a file, or to stdout. Raises ExaminationError when the file cannot be written."""
     if output and output != "-":

@@ -67,7 +67,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, unicode: boo
         _ops(page, report)
         _smoke(page, report)
         add_plan(page, report)
-        _unknowns(page, report, verbosity)
+        add_unknowns(page, report, verbosity)
         _ignored(page, report)
         if report.problems:
             page.heading("Left out")
@@ -182,7 +182,7 @@ def add_plan(page: Page, report: Report) -> None:
         page.wrap(f"clears {', '.join(step.clears)}", "     ")
 
 
-def _unknowns(page: Page, report: Report, verbosity: int) -> None:
+def add_unknowns(page: Page, report: Report, verbosity: int) -> None:
     """Undecided checks under what they wait for."""
     groups = undecided(report)
     if groups:

@@ -9,7 +9,7 @@ from dsdoctor.readers.log import ends
 from dsdoctor.readers.log.matching import Matches
 from dsdoctor.readers.log.prefixes import Said, take_apart
 from dsdoctor.readers.log.scan import Line, Scanner
-from dsdoctor.readers.log.slices import Slices
+from dsdoctor.readers.log.slices import FRAGMENTS, Slices
 from dsdoctor.readers.log.text import Page, Text
 from dsdoctor.signatures import Signatures
 
@@ -41,7 +41,7 @@ def read(names: Sequence[str], signatures: Signatures) -> Reading:
         exits=exits,
         ranks=tuple(sorted({rank for rank in said if rank is not None})),
     )
-    return Reading(log=log, parts=tuple(part for reader in readers for part in reader.slices.parts()))
+    return Reading(log=log, parts=tuple((reader.text.name, reader.slices.text()) for reader in readers))
 
 
 class _FileReader:
@@ -50,10 +50,10 @@ class _FileReader:
     def __init__(self, name: str, signatures: Signatures) -> None:
         self.text = Text(name)
         self.matches = Matches(signatures)
-        self.slices = Slices(self.text.name)
+        self.slices = Slices()
         self.exceptions: list[LogException] = []
         self.exits: list[LogExit] = []
-        self._scanner = Scanner(signatures, ends.FRAGMENTS)
+        self._scanner = Scanner(signatures, (*ends.FRAGMENTS, *FRAGMENTS))
         self._last: list[tuple[int, bytes]] = []
 
     def read(self) -> None:
@@ -72,6 +72,7 @@ class _FileReader:
         said = take_apart(line.raw)
         place = place_of(self.text.name, line.number, said)
         self.matches.look(line, said, place)
+        self.slices.look(line.number, said.words, line.around.raw_after)
         if len(self.exceptions) < MOST and (raised := ends.exception(said, place, line.around.before)):
             self.exceptions.append(raised)
         if len(self.exits) < MOST and (ended := ends.exit_of(said, place)):

@@ -41,11 +41,11 @@ class Around:
         return [take_apart(raw).words for raw in self._before(count)]
 
     def after(self, count: int) -> list[str]:
-        return [take_apart(raw).words for raw in self._after(count)]
+        return [take_apart(raw).words for raw in self.raw_after(count)]
 
     def lines(self, count: int) -> Iterator[str]:
         """The line itself and ``count`` on either side, nearest first."""
-        before, after = self._before(count)[::-1], self._after(count)
+        before, after = self._before(count)[::-1], self.raw_after(count)
         yield take_apart(self._pages[1].lines[self._index]).line
         for step in range(count):
             for side in (before, after):
@@ -58,7 +58,7 @@ class Around:
         missing = count - len(lines)
         return [*previous.lines[-missing:], *lines] if previous and missing > 0 else lines
 
-    def _after(self, count: int) -> list[bytes]:
+    def raw_after(self, count: int) -> list[bytes]:
         _, page, following = self._pages
         lines = page.lines[self._index + 1 : self._index + 1 + count]
         missing = count - len(lines)

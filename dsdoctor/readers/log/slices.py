@@ -1,22 +1,30 @@
 """The parts of a text that may tell of the machine: its beginning, its end, and what follows a landmark."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dsdoctor.facts import TextKind
+from dsdoctor.readers import kinds
 from dsdoctor.readers.log.text import Page
+from dsdoctor.signatures import fragment
 
 HEAD_BYTES = 192 * 1024
 TAIL_BYTES = 64 * 1024
+AFTER = 300  # lines from a landmark on that are kept
+MOST = 12  # landmarks of one text
+_LANDMARKS = [mark for mark in kinds.landmarks if len(fragment(mark[1])) > 4]
+FRAGMENTS = tuple(dict.fromkeys(fragment(literal) for _, literal, _ in _LANDMARKS))
 
 
 class Slices:
     """Keeps them while the pages of one file go by."""
 
-    def __init__(self, file: str) -> None:
-        self.file = file
+    def __init__(self) -> None:
         self._head: list[bytes] = []
         self._head_bytes = 0
         self._tail: list[bytes] = []
+        self._found: list[bytes] = []
+        self._covered = 0  # lines from the beginning that are kept already
+        self._left = MOST
 
     def take(self, page: Page) -> None:
         lines = page.lines
@@ -24,16 +32,26 @@ class Slices:
             taken = _fitting(lines, HEAD_BYTES - self._head_bytes)
             self._head += lines[:taken]
             self._head_bytes += sum(map(len, lines[:taken])) + taken
+            if taken == len(lines):
+                self._covered = page.numbers[-1]
             lines = lines[taken:]
         if lines:
             self._tail = [*self._tail, *lines][-_fitting([*self._tail, *lines][::-1], TAIL_BYTES) :]
 
-    def parts(self) -> list[tuple[str, str]]:
-        text = b"\n".join([*self._head, *self._tail]).decode("utf-8", "replace")
-        return [(self.file, text)] if text.strip() else []
+    def look(self, number: int, words: str, following: Callable[[int], Sequence[bytes]]) -> None:
+        """Keep what begins on this line, when it is a landmark that is not kept yet."""
+        if number <= self._covered or not self._left:
+            return
+        if any(literal in words and pattern.search(words) for _, literal, pattern in _LANDMARKS):
+            self._left -= 1
+            self._covered = number + AFTER
+            self._found += [words.encode("utf-8", "replace"), *following(AFTER)]
+
+    def text(self) -> str:
+        return b"\n".join([*self._head, *self._found, *self._tail]).decode("utf-8", "replace")
 
     def kinds(self) -> tuple[TextKind, ...]:
-        return ()
+        return kinds.kinds(self.text())
 
 
 def _fitting(lines: list[bytes], room: int) -> int:
@@ -46,5 +64,3 @@ def _fitting(lines: list[bytes], room: int) -> int:
         taken += 1
     return max(taken, 1)
 
-
-Landmarks = Callable[[bytes], bool]

@@ -23,14 +23,23 @@ from dsdoctor.plan import counted_findings, make_plan, rank_causes
 from dsdoctor.probes import ProbeFailed
 from dsdoctor.recorded import read_ds_report, read_snapshot, with_config
 from dsdoctor.request import ExaminationError, Request
-from dsdoctor.triage import tell, weigh
 from dsdoctor.smoke.order import Job, SmokeOrder, UnknownRecipe, check_names, jobs
+from dsdoctor.triage import tell, weigh
 
 if TYPE_CHECKING:
     from dsdoctor.probes.op_builds import Order
 
 Outcome = Literal["healthy", "warnings", "problems", "incomplete"]
-__all__ = ["ExaminationError", "InterruptedExamination", "Request", "diagnose", "examine", "recheck", "take_snapshot", "triage"]
+__all__ = [
+    "ExaminationError",
+    "InterruptedExamination",
+    "Request",
+    "diagnose",
+    "examine",
+    "recheck",
+    "take_snapshot",
+    "triage",
+]
 
 
 class InterruptedExamination(KeyboardInterrupt):

@@ -29,7 +29,9 @@ def read_incident(names: Sequence[str], knowledge: Knowledge, observe: Observer 
     try:
         reading = read(files, signatures)
     except OSError as error:
-        raise ExaminationError(f"{error.filename or 'standard input'} cannot be read: {error.strerror or error}") from None
+        raise ExaminationError(
+            f"{error.filename or 'standard input'} cannot be read: {error.strerror or error}"
+        ) from None
     told = _told(reading.parts)
     log = _of_those_versions(reading.log, _versions(told), signatures)
     silent = Unavailable(kind="not-examined", detail="the text does not say")
@@ -103,4 +105,3 @@ def _contradicts(limits: dict[str, str], versions: dict[str, str]) -> bool:
         except (InvalidSpecifier, InvalidVersion):
             continue
     return False
-

@@ -1,6 +1,6 @@
 """What the engine must be told about its field: causes, capabilities, purposes, platforms. Check packages supply it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -57,7 +57,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """All that plug-ins brought together."""
 
     checks: tuple[Check, ...] = ()
-    causes: dict[str, CauseInfo] = {}
+    causes: Mapping[str, CauseInfo] = {}
     capabilities: tuple[CapabilitySpec, ...] = ()
     ops: Callable[[Snapshot], tuple[OpSpec, ...]] | None = None
     guess_purpose: Callable[[Snapshot], Purpose] | None = None

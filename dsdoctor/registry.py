@@ -1,7 +1,7 @@
 """Find the check families that are installed, and choose among their checks."""
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module, metadata
 from types import ModuleType
 from typing import Any
@@ -27,7 +27,7 @@ def load() -> Knowledge:
     Raises NothingInstalled when no check was found, and ValueError when two checks share a code.
     """
     checks: list[Check] = []
-    causes: dict[str, CauseInfo] = {}
+    causes: list[Mapping[str, CauseInfo]] = []
     capabilities: list[CapabilitySpec] = []
     hooks: dict[str, Any] = {}
     signatures: list[Callable[[], Iterable[str]]] = []
@@ -39,7 +39,7 @@ def load() -> Knowledge:
     for entry in _entries(KNOWLEDGE_GROUP):
         module = _module(entry, problems)
         if module is not None:
-            causes |= module.causes()
+            causes.append(module.causes())
             capabilities += module.CAPABILITIES
             if hasattr(module, "signatures"):
                 signatures.append(module.signatures)
@@ -52,7 +52,9 @@ def load() -> Knowledge:
         raise ValueError(f"two checks share a code: {', '.join(sorted(twice))}")
     return Knowledge(
         checks=tuple(sorted(checks, key=lambda c: c.code)),
-        causes=causes,
+        causes=next(iter(causes))
+        if len(causes) == 1
+        else {slug: info for rows in causes for slug, info in rows.items()},
         capabilities=tuple(capabilities),
         signatures=tuple(signatures),
         problems=tuple(problems),

@@ -40,7 +40,12 @@ def weigh(causes: Sequence[Cause], verdicts: Iterable[Verdict], log: Log) -> tup
 
     def rank(cause: Cause) -> tuple[float, int, bool, int]:
         weight, place = order.get(cause.cause, last)
-        return (-max(weight, checked.get(cause.cause, 0.0)), place, cause.explained_by is not None, -cause.severity.rank)
+        return (
+            -max(weight, checked.get(cause.cause, 0.0)),
+            place,
+            cause.explained_by is not None,
+            -cause.severity.rank,
+        )
 
     return tuple(
         msgspec.structs.replace(
@@ -134,7 +139,9 @@ def _once(exceptions: Iterable[LogException]) -> list[LogException]:
 
 
 def _harmless(log: Log) -> list[LogMatch]:
-    return list({m.signature: m for m in reversed(log.having("harmless"))}.values())[::-1]
+    """One for each signature, and one for each line."""
+    first = {m.signature: m for m in reversed(log.having("harmless"))}
+    return list({m.place.where: m for m in first.values()}.values())[::-1]
 
 
 def _tail(log: Log, links: Sequence[Link]) -> tuple[Link, ...]:

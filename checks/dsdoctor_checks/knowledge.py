@@ -1,17 +1,22 @@
 """What the engine is told about DeepSpeed's world: causes, capabilities, purposes, platforms."""
 
+from collections.abc import Iterator, Mapping
+
 from dsdoctor.api import CauseInfo, Gpus, Host, Platform, Purpose, Snapshot
+from dsdoctor_checks import tables
 from dsdoctor_checks.capabilities import CAPABILITIES
 from dsdoctor_checks.op_specs import specs as ops
-from dsdoctor_checks.tables import signatures, table
+from dsdoctor_checks.tables import signatures
 
 __all__ = ["CAPABILITIES", "causes", "describe_platform", "guess_purpose", "ops", "signatures"]
 
 
-def causes() -> dict[str, CauseInfo]:
-    """tables/causes.toml."""
-    return {
-        slug: CauseInfo(
+class Causes(Mapping[str, CauseInfo]):
+    """The vocabulary, a row read when it is wanted."""
+
+    def __getitem__(self, slug: str) -> CauseInfo:
+        row = tables.causes()[slug]
+        return CauseInfo(
             title=row["title"],
             layer=row["layer"],
             why=row["why"],
@@ -20,8 +25,17 @@ def causes() -> dict[str, CauseInfo]:
             sources=tuple(row.get("sources", ())),
             seen_by=row["seen_by"],
         )
-        for slug, row in table("causes").items()
-    }
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tables.causes())
+
+    def __len__(self) -> int:
+        return len(tables.causes())
+
+
+def causes() -> Causes:
+    """tables/causes.toml."""
+    return Causes()
 
 
 def guess_purpose(snapshot: Snapshot) -> Purpose:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from dsdoctor.api import Evidence, Finding, Log, LogMatch, Prescriber, Remedy, Severity, check, not_applicable, unknown
 from dsdoctor_checks.rows import remedy_of
-from dsdoctor_checks.tables import slugs
+from dsdoctor_checks.tables import causes
 
-EVERY_CAUSE = slugs()
+EVERY_CAUSE = tuple(causes())
 LINES = 4  # of one cause that are shown
 
 
@@ -42,9 +42,7 @@ def end_is_explained(log: Log, prescriber: Prescriber) -> Iterator[Finding]:
         unknown(f"how the run ended was not recognised: {_last_word(log)}")
 
 
-def _finding(
-    cause: str, best: LogMatch, matches: list[LogMatch], prescriber: Prescriber, doubt: str = ""
-) -> Finding:
+def _finding(cause: str, best: LogMatch, matches: list[LogMatch], prescriber: Prescriber, doubt: str = "") -> Finding:
     rank = "" if best.place.rank is None else f", rank {best.place.rank}"
     return Finding(
         message=f"{doubt}{best.reason} ({best.place.where}{rank})",

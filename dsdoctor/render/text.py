@@ -1,9 +1,9 @@
 """The report for people: what this machine is, what is wrong, what can run, what to type."""
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from dsdoctor.model import Capability, Finding, Report, Severity, Status, Verdict
+from dsdoctor.model import Capability, Finding, Report, Severity, Status, Step, Verdict
 from dsdoctor.plan import counted_findings
 from dsdoctor.render.plain import clean, one_line
 from dsdoctor.render.smoke_summary import sentence
@@ -158,19 +158,19 @@ def _smoke(page: Page, report: Report) -> None:
         page.wrap(f"Smoke runs: {sentence(report.facts.smoke)}.", "  ")
 
 
-def add_plan(page: Page, report: Report) -> None:
-    """The steps that mend it, with their commands."""
-    if not report.plan:
-        if report.outcome == "healthy":
-            page.heading("Plan")
-            page.add("  Nothing to mend.")
+def add_plan(page: Page, report: Report, steps: Sequence[Step] | None = None) -> None:
+    """The steps that mend it, with their commands: all, or some of them, which are what a log calls for."""
+    if not report.plan and report.outcome == "healthy":
+        page.heading("Plan")
+        page.add("  Nothing to mend.")
+    if not (report.plan if steps is None else steps):
         return
     page.heading("Plan")
-    for step in report.plan:
-        if step.number > 1:
+    for number, step in enumerate(report.plan if steps is None else steps, 1):
+        if number > 1:
             page.add()
         safety = {"safe": "", "careful": " [careful]", "manual": " [by hand]"}[step.safety]
-        page.wrap(f"{step.order}{safety}", f"  {step.number}. ")
+        page.wrap(f"{step.order}{safety}", f"  {number}. ")
         page.wrap(f"why: {step.why}", "     ")
         for command in step.commands:
             page.command(command, "       ")
@@ -179,7 +179,8 @@ def add_plan(page: Page, report: Report) -> None:
         if step.verify:
             page.add("     then check with:")
             page.command(step.verify, "       ")
-        page.wrap(f"clears {', '.join(step.clears)}", "     ")
+        if steps is None:
+            page.wrap(f"clears {', '.join(step.clears)}", "     ")
 
 
 def add_unknowns(page: Page, report: Report, verbosity: int) -> None:

@@ -1,11 +1,12 @@
 """What killed a run, for people: the answer first, then how it went, what else it may be, what to type."""
 
-from dsdoctor.model import Cause, Link, Report, Story
+from dsdoctor.model import Cause, Link, Report, Step, Story
 from dsdoctor.render.plain import cut
 from dsdoctor.render.text import Page, add_plan, add_unknowns
 from dsdoctor.render.told import told
 
 CAUSES = 5  # that are shown without -v
+SURE = 0.6
 LIKELY = 0.25  # below it a cause is one of the machine, not of the run
 _KINDS = {"cause": "cause", "exception": "raised", "mask": "last words", "collateral": "followed", "exit": "ended", "harmless": ""}  # fmt: skip
 
@@ -17,7 +18,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, unicode: boo
     _answer(page, report, story)
     _chain(page, story)
     _causes(page, report, verbosity)
-    add_plan(page, report)
+    add_plan(page, report, steps(report))
     _harmless(page, story)
     if verbosity > 0:
         add_unknowns(page, report, verbosity)
@@ -28,6 +29,14 @@ def render(report: Report, *, width: int = 80, color: bool = False, unicode: boo
 def likely(report: Report) -> list[Cause]:
     """The causes that may have killed the run, the surest first."""
     return [cause for cause in report.causes if (cause.confidence or 0.0) > LIKELY]
+
+
+def steps(report: Report) -> list[Step]:
+    """What to do: for what surely killed the run, or, when nothing did so surely, for all that may have."""
+    causes = likely(report)
+    sure = [cause for cause in causes if (cause.confidence or 0.0) >= SURE] or causes
+    wanted = {cause.cause for cause in sure}
+    return [step for step in report.plan if step.cause in wanted]
 
 
 def _answer(page: Page, report: Report, story: Story) -> None:
@@ -61,7 +70,7 @@ def _chain(page: Page, story: Story) -> None:
     page.heading("What happened")
     for number, link in enumerate(story.chain, 1):
         _line(page, link, f"{number}.")
-        if link.means and link.kind != "exit":
+        if link.means and link.kind != "exit" and (number > 1 or link.kind != "cause"):  # the answer has said it
             page.wrap(f"{_KINDS[link.kind]}: {link.means}", "       ")
 
 

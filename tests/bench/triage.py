@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import tomllib
 
 from dsdoctor.examination import triage
 from dsdoctor.render.triage import likely
@@ -61,9 +62,15 @@ def score(folder: Path, verbose: bool) -> None:
             decidable += 1
             first += named[:1] != [] and named[0] in case.accept
             among += any(name in case.accept for name in named[:3])
-        right = not named if not case.accept else (not named and not case.decidable) or named[:1] and named[0] in case.accept
+        right = (
+            not named
+            if not case.accept
+            else (not named and not case.decidable) or (named[:1] and named[0] in case.accept)
+        )
         if verbose and not right:
-            print(f"  {case.name}: {named[:3]} instead of {list(case.accept[:3])}{'' if case.decidable else ' (undecidable)'}")
+            print(
+                f"  {case.name}: {named[:3]} instead of {list(case.accept[:3])}{'' if case.decidable else ' (undecidable)'}"
+            )
     print(
         f"{folder.name}: {decidable} decidable logs, top-1 {first / max(decidable, 1):.3f}, top-3 {among / max(decidable, 1):.3f};"
         f" {healthy} healthy, {alarms} false alarms; {wrong} wrong names where the log holds too little"
@@ -102,7 +109,9 @@ def speed() -> None:
         patterns = extended_patterns()
         rows.write_text("\n".join(patterns) + "\n")
         started = time.perf_counter()
-        subprocess.run(["grep", "-cEf", str(rows), str(long)], capture_output=True, check=False, env={**os.environ, "LC_ALL": "C"})
+        subprocess.run(
+            ["grep", "-cEf", str(rows), str(long)], capture_output=True, check=False, env={**os.environ, "LC_ALL": "C"}
+        )
         grep = time.perf_counter() - started
         print(f"grep -cE with {len(patterns)} of the patterns: {grep:.2f} s; dsdoctor / grep = {seconds / grep:.2f}")
 

@@ -1,10 +1,10 @@
 """From files to facts: what of them is known, what was raised, how processes ended, and the parts that tell of a machine."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from dsdoctor.facts import Log, LogException, LogExit, LogFile, LogMatch, LogPlace
+from dsdoctor.facts import Log, LogException, LogExit, LogFile, LogPlace
 from dsdoctor.readers.log import ends
 from dsdoctor.readers.log.matching import Matches
 from dsdoctor.readers.log.prefixes import Said, take_apart
@@ -33,7 +33,7 @@ def read(names: Sequence[str], signatures: Signatures) -> Reading:
     matches = tuple(match for reader in readers for match in reader.matches.found())
     exceptions = tuple(e for reader in readers for e in reader.exceptions)
     exits = tuple(e for reader in readers for e in reader.exits)
-    said = [x.place.rank for x in (*matches, *exceptions, *exits)]
+    said = [*(m.place.rank for m in matches), *(e.place.rank for e in exceptions), *(e.rank for e in exits)]
     log = Log(
         files=tuple(reader.file() for reader in readers),
         matches=matches,
@@ -61,7 +61,7 @@ class _FileReader:
             self._look(line)
         self.matches.end(self._last)
 
-    def _watched(self, pages: Iterable[Page]) -> Iterable[Page]:
+    def _watched(self, pages: Iterator[Page]) -> Iterator[Page]:
         for page in pages:
             self.slices.take(page)
             told = [(n, raw) for n, raw in zip(page.numbers[-400:], page.lines[-400:], strict=True) if raw.strip()]

@@ -96,15 +96,15 @@ class Scanner:
             if shape in seen:
                 continue
             rows = [self._rows(word) for word in set(shape.split()).difference(self._dull)]
-            candidates = set().union(*rows)
-            if not candidates:
+            possible = set[int]().union(*rows)
+            if not possible:
                 self._forget(shape)
                 continue
             self._count(shape)
             raw = lines[index]
-            rows = tuple(n for n in sorted(candidates) if n == ALSO or self._anchors[n] in raw or raw[:2] == b'{"')
-            if rows:
-                yield Line(numbers[index], raw, rows, Around(pages, index))
+            near = tuple(n for n in sorted(possible) if n == ALSO or self._anchors[n] in raw or raw[:2] == b'{"')
+            if near:
+                yield Line(numbers[index], raw, near, Around(pages, index))
 
     def _rows(self, word: bytes) -> tuple[int, ...]:
         rows = self._telling.get(word)
@@ -124,4 +124,3 @@ class Scanner:
     def _forget(self, shape: bytes) -> None:
         if len(self._seen) < MOST_SHAPES:
             self._seen.add(shape)
-

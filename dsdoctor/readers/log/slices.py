@@ -7,8 +7,8 @@ from dsdoctor.readers import kinds
 from dsdoctor.readers.log.text import Page
 from dsdoctor.signatures import fragment
 
-HEAD_BYTES = 192 * 1024
-TAIL_BYTES = 64 * 1024
+HEAD_BYTES = 64 * 1024
+TAIL_BYTES = 32 * 1024
 AFTER = 300  # lines from a landmark on that are kept
 MOST = 12  # landmarks of one text
 _LANDMARKS = [mark for mark in kinds.landmarks if len(fragment(mark[1])) > 4]
@@ -63,4 +63,3 @@ def _fitting(lines: list[bytes], room: int) -> int:
             break
         taken += 1
     return max(taken, 1)
-

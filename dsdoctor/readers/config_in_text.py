@@ -1,0 +1,81 @@
+"""A DeepSpeed config inside of another text: a pasted file, or what DeepSpeed prints of it when training begins.
+
+DeepSpeed prints it as ``json = {`` with four blanks of indentation (print_user_config in runtime/config.py, 0.3 to 0.19.8), each
+line perhaps behind the prefix of a rank.
+"""
+
+import re
+
+from dsdoctor.facts import DsConfig
+from dsdoctor.readers import ds_config, pasted
+
+MOST_LINES = 2000
+KEYS = frozenset({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu"})
+_PRINTED = re.compile(r"^(.*)\bjson = (\{)\s*$")
+_BRACES = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
+_RANK = re.compile(r"^(?:\[[\w.-]{1,40}\]:? ?|[\w.-]{1,80}: )(?=\s*[\"}\]{])")
+_PYTHON = re.compile(r"[:,\[]\s*(?:True|False|None)\b")
+
+
+def parse(text: str, path: str) -> DsConfig | None:
+    """The last config in a text; None when it holds none. Never raises."""
+    return read(pasted.numbered(text), path)
+
+
+def read(lines: list[tuple[int, str]], path: str) -> DsConfig | None:
+    """The same, of numbered lines that are clean already. A text that is one broken config gives its ``problem``."""
+    found, last = None, -1
+    for at, (_, line) in enumerate(lines):
+        if at <= last or "{" not in line:
+            continue
+        if (block := _block(lines, at)) is None:
+            continue
+        if (config := _config(block, path)) is not None:
+            found, last = config, at + len(block) - 1
+    return found or _broken(lines, path)
+
+
+def _block(lines: list[tuple[int, str]], at: int) -> list[tuple[int, str]] | None:
+    """The lines from a brace that opens a config to the one that closes it."""
+    line = lines[at][1]
+    printed = _PRINTED.match(line)
+    if printed is None and not line.lstrip().startswith("{"):
+        return None
+    first = " " * printed.start(2) + "{" if printed else line
+    block, depth = [], 0
+    for number, (place, text) in enumerate(lines[at : at + MOST_LINES]):
+        row = first if number == 0 else _RANK.sub(lambda m: " " * len(m.group()), text) if printed else text
+        for sign in _BRACES.findall(row):
+            depth += {"{": 1, "}": -1}.get(sign, 0)
+        block.append((place, row))
+        if depth <= 0:
+            return block
+    return None
+
+
+def _config(block: list[tuple[int, str]], path: str) -> DsConfig | None:
+    body = "\n".join(row for _, row in block)
+    if not any(f'"{key}"' in body for key in KEYS) or _PYTHON.search(body):
+        return None
+    config = ds_config.parse(_placed(block), path)
+    return config if config.problem is None and KEYS & config.values.keys() else None
+
+
+def _placed(block: list[tuple[int, str]]) -> str:
+    """The lines as a text in which each has its own number; the columns are those of the cleaned lines."""
+    text, here = [], 1
+    for number, row in block:
+        text.append("\n" * (number - here) + row)
+        here = number
+    return "".join(text)
+
+
+def _broken(lines: list[tuple[int, str]], path: str) -> DsConfig | None:
+    """The whole text as a config, when it can be nothing else."""
+    filled = [row for _, row in lines if row.strip()]
+    if not filled or not filled[0].lstrip().startswith("{") or len(lines) > MOST_LINES:
+        return None
+    body = "\n".join(filled)
+    if not any(re.search(rf'"{key}"\s*:', body) for key in KEYS) or _PYTHON.search(body):
+        return None
+    return ds_config.parse(_placed(lines), path)

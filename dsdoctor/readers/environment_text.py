@@ -53,12 +53,20 @@ def facts_of(text: str, source: str) -> dict[str, Fact]:
 
 def _report_lines(lines: list[str]) -> tuple[int, list[str]] | None:
     """Where the last ds_report begins, and its lines with what surrounds it."""
-    rows = [n for n, line in enumerate(lines) if TITLE in line or INFO_TITLE in line or KNOWN_KEY.search(line)]
+    rows = [n for n, line in enumerate(lines) if _is_row(line)]
     if not rows:
         return None
     titles = [n for n in rows if TITLE in lines[n]] or rows[:1]
-    begin, end = titles[-1], rows[-1]
-    return begin, lines[max(0, begin - BEFORE_REPORT) : max(begin, end) + AFTER_REPORT]
+    begin, end = titles[-1], rows[-1] + 1
+    while end < len(lines) and lines[end].startswith(" "):  # frames of a traceback
+        end += 1
+    return begin, lines[max(0, begin - BEFORE_REPORT) : end + AFTER_REPORT]
+
+
+def _is_row(line: str) -> bool:
+    if "report" not in line and ".." not in line and "\u2026" not in line and INFO_TITLE not in line:
+        return False
+    return TITLE in line or INFO_TITLE in line or bool(KNOWN_KEY.search(line) or kinds.DIED.search(line))
 
 
 def _told(report: DsReport, torch: Fact | None, line: int) -> Told:

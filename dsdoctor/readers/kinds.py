@@ -10,6 +10,11 @@ from dsdoctor.readers.ds_report_rows import INFO_TITLE, KNOWN_KEY, TITLE
 Landmark = tuple[TextKind, str, re.Pattern[str]]
 """A kind, a literal that stands in the line, and a pattern that ``search`` finds in it."""
 
+# A ds_report of which only the end of the program is there.
+DIED = re.compile(
+    r"[/\\]ds_report(?:\.exe)?\", line \d+|[/\\]deepspeed[/\\]env_report\.py\", line \d+|^\s*(?:usage: )?ds_report(?::| \[)"
+    r"|ds_report: (?:command )?not found|command not found: ds_report|'ds_report' is not recognized"
+)
 _NCCL = r"NCCL (?:INFO|WARN|TRACE|VERSION)"
 
 
@@ -20,7 +25,7 @@ def _marks(kind: TextKind, *pairs: tuple[str, str]) -> tuple[Landmark, ...]:
 # A text of which facts can be read begins on such a line, or a little before it.
 landmarks: tuple[Landmark, ...] = (
     *_marks("ds_report", (TITLE, r"DeepSpeed C\+\+/CUDA extension op report"), (INFO_TITLE, r"DeepSpeed general environment info"),
-            ("install path", KNOWN_KEY.pattern), ("torch version", KNOWN_KEY.pattern), ("deepspeed info", KNOWN_KEY.pattern)),
+            ("install path", KNOWN_KEY.pattern), ("torch version", KNOWN_KEY.pattern), ("deepspeed info", KNOWN_KEY.pattern), ("ds_report", DIED.pattern), ("env_report", DIED.pattern)),
     *_marks("collect-env", ("Collecting environment information", r"^\W*Collecting environment information\.\.\."),
             ("PyTorch version", r"^\s*PyTorch version\s*: (?:\d|N/A)"), ("used to build PyTorch", r"^\s*(?:CUDA|ROCM) used to build PyTorch\s*:"),
             ("GPU models and configuration", r"^\s*GPU models and configuration\s*:"), ("OS  ", r"^\s*OS {2,}: ")),

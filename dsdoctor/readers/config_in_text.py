@@ -10,10 +10,12 @@ from dsdoctor.facts import DsConfig
 from dsdoctor.readers import ds_config, pasted
 
 MOST_LINES = 2000
+MOST_LOOKED = 100_000  # lines, over all braces
 KEYS = frozenset({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu"})
 _PRINTED = re.compile(r"^(.*)\bjson = (\{)\s*$")
 _BRACES = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
 _RANK = re.compile(r"^(?:\[[\w.-]{1,40}\]:? ?|[\w.-]{1,80}: )(?=\s*[\"}\]{])")
+_KEY = re.compile(rf'"(?:{"|".join(sorted(KEYS))})" ?:')
 _PYTHON = re.compile(r"[:,\[]\s*(?:True|False|None)\b")
 
 
@@ -24,23 +26,25 @@ def parse(text: str, path: str) -> DsConfig | None:
 
 def read(lines: list[tuple[int, str]], path: str) -> DsConfig | None:
     """The same, of numbered lines that are clean already. A text that is one broken config gives its ``problem``."""
-    found, last = None, -1
-    for at, (_, line) in enumerate(lines):
-        if at <= last or "{" not in line:
+    if not any(_KEY.search(line) for _, line in lines):
+        return None
+    looked = 0
+    for at in range(len(lines) - 1, -1, -1):
+        if "{" not in lines[at][1] or looked > MOST_LOOKED:
             continue
-        if (block := _block(lines, at)) is None:
-            continue
+        block = _block(lines, at)
+        looked += len(block)
         if (config := _config(block, path)) is not None:
-            found, last = config, at + len(block) - 1
-    return found or _broken(lines, path)
+            return config
+    return _broken(lines, path)
 
 
-def _block(lines: list[tuple[int, str]], at: int) -> list[tuple[int, str]] | None:
-    """The lines from a brace that opens a config to the one that closes it."""
+def _block(lines: list[tuple[int, str]], at: int) -> list[tuple[int, str]]:
+    """The lines from a brace that opens a config to the one that closes it; as far as they go when none does."""
     line = lines[at][1]
     printed = _PRINTED.match(line)
     if printed is None and not line.lstrip().startswith("{"):
-        return None
+        return []
     first = " " * printed.start(2) + "{" if printed else line
     block, depth = [], 0
     for number, (place, text) in enumerate(lines[at : at + MOST_LINES]):
@@ -49,13 +53,12 @@ def _block(lines: list[tuple[int, str]], at: int) -> list[tuple[int, str]] | Non
             depth += {"{": 1, "}": -1}.get(sign, 0)
         block.append((place, row))
         if depth <= 0:
-            return block
-    return None
+            break
+    return block
 
 
 def _config(block: list[tuple[int, str]], path: str) -> DsConfig | None:
-    body = "\n".join(row for _, row in block)
-    if not any(f'"{key}"' in body for key in KEYS) or _PYTHON.search(body):
+    if not any(_KEY.search(row) for _, row in block) or any(_PYTHON.search(row) for _, row in block):
         return None
     config = ds_config.parse(_placed(block), path)
     return config if config.problem is None and KEYS & config.values.keys() else None
@@ -75,7 +78,6 @@ def _broken(lines: list[tuple[int, str]], path: str) -> DsConfig | None:
     filled = [row for _, row in lines if row.strip()]
     if not filled or not filled[0].lstrip().startswith("{") or len(lines) > MOST_LINES:
         return None
-    body = "\n".join(filled)
-    if not any(re.search(rf'"{key}"\s*:', body) for key in KEYS) or _PYTHON.search(body):
+    if any(_PYTHON.search(row) for row in filled):
         return None
     return ds_config.parse(_placed(lines), path)

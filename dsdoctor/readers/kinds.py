@@ -72,12 +72,12 @@ def kinds(text: str) -> tuple[TextKind, ...]:
 def of_lines(lines: list[str]) -> tuple[TextKind, ...]:
     """The same, of lines that are clean already."""
     first: dict[TextKind, int] = {}
-    count: dict[TextKind, int] = {}
+    whole = "\n".join(lines)
+    present = [mark for mark in (*landmarks, *_LOGS) if mark[1] in whole]
     for number, line in enumerate(lines):
-        for kind, literal, pattern in (*landmarks, *_LOGS):
+        for kind, literal, pattern in present:
             if literal in line and pattern.search(line):
                 first.setdefault(kind, number)
-                count[kind] = count.get(kind, 0) + 1
     for kind, holds in _CONFIRM.items():
         if kind in first and not holds(lines):
             del first[kind]

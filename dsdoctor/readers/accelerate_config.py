@@ -92,7 +92,9 @@ def _yaml(lines: list[tuple[int, str]], path: str) -> AccelerateConfig:
     values: dict[str, Any] = {}
     places: dict[str, tuple[int, int]] = {}
     open_at: list[tuple[int, str, dict[str, Any]]] = [(margin, "", values)]  # indentation, dotted prefix, mapping
-    waiting: tuple[dict[str, Any], str, str, int] | None = None  # a key whose block may follow: owner, key, dotted, indentation
+    waiting: tuple[dict[str, Any], str, str, int] | None = (
+        None  # a key whose block may follow: owner, key, dotted, indentation
+    )
     problem = None
     for number, line in lines:
         if not line.strip() or line.lstrip().startswith("#") or line.strip() == "---":

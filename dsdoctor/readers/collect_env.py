@@ -125,4 +125,3 @@ def _others(rows: dict[str, str]) -> tuple[str, ...]:
     said = _told(rows.get("GPU models and configuration"))
     other = said is not None and re.match(r"AMD |Radeon|Instinct", said)
     return (said[:200],) if said is not None and other else ()
-

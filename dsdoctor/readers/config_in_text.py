@@ -6,6 +6,8 @@ line perhaps behind the prefix of a rank.
 
 import re
 
+import msgspec
+
 from dsdoctor.facts import DsConfig
 from dsdoctor.readers import ds_config, pasted
 
@@ -32,19 +34,19 @@ def read(lines: list[tuple[int, str]], path: str) -> DsConfig | None:
     for at in range(len(lines) - 1, -1, -1):
         if "{" not in lines[at][1] or looked > MOST_LOOKED:
             continue
-        block = _block(lines, at)
+        block, closed = _block(lines, at)
         looked += len(block)
-        if (config := _config(block, path)) is not None:
+        if closed and (config := _config(block, path)) is not None:
             return config
     return _broken(lines, path)
 
 
-def _block(lines: list[tuple[int, str]], at: int) -> list[tuple[int, str]]:
-    """The lines from a brace that opens a config to the one that closes it; as far as they go when none does."""
+def _block(lines: list[tuple[int, str]], at: int) -> tuple[list[tuple[int, str]], bool]:
+    """The lines from a brace that opens a config to the one that closes it; False when none does."""
     line = lines[at][1]
     printed = _PRINTED.match(line)
     if printed is None and not line.lstrip().startswith("{"):
-        return []
+        return [], False
     first = " " * printed.start(2) + "{" if printed else line
     block, depth = [], 0
     for number, (place, text) in enumerate(lines[at : at + MOST_LINES]):
@@ -53,24 +55,23 @@ def _block(lines: list[tuple[int, str]], at: int) -> list[tuple[int, str]]:
             depth += {"{": 1, "}": -1}.get(sign, 0)
         block.append((place, row))
         if depth <= 0:
-            break
-    return block
+            return block, True
+    return block, False
 
 
 def _config(block: list[tuple[int, str]], path: str) -> DsConfig | None:
     if not any(_KEY.search(row) for _, row in block) or any(_PYTHON.search(row) for _, row in block):
         return None
-    config = ds_config.parse(_placed(block), path)
+    config = _placed(block, path)
     return config if config.problem is None and KEYS & config.values.keys() else None
 
 
-def _placed(block: list[tuple[int, str]]) -> str:
-    """The lines as a text in which each has its own number; the columns are those of the cleaned lines."""
-    text, here = [], 1
-    for number, row in block:
-        text.append("\n" * (number - here) + row)
-        here = number
-    return "".join(text)
+def _placed(block: list[tuple[int, str]], path: str) -> DsConfig:
+    """The config in these lines, with their own numbers; the columns are those of the cleaned lines."""
+    config = ds_config.parse("\n".join(row for _, row in block), path)
+    places = {key: (block[line - 1][0], column) for key, (line, column) in config.places.items()}
+    stopped = block[config.line - 1][0] if config.line else None
+    return msgspec.structs.replace(config, places=places, line=stopped)
 
 
 def _broken(lines: list[tuple[int, str]], path: str) -> DsConfig | None:
@@ -80,4 +81,4 @@ def _broken(lines: list[tuple[int, str]], path: str) -> DsConfig | None:
         return None
     if any(_PYTHON.search(row) for row in filled):
         return None
-    return ds_config.parse(_placed(lines), path)
+    return _placed(lines, path)

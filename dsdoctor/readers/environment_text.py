@@ -6,7 +6,7 @@ packages, that before the path of a file; of equally exact ones the last in the 
 
 import msgspec
 
-from dsdoctor.facts import DeepSpeed, DsReport, Fact, Gpus, Torch, Toolkits
+from dsdoctor.facts import DeepSpeed, DsReport, Fact, Gpus, Toolkits, Torch
 from dsdoctor.readers import (
     collect_env,
     config_in_text,

@@ -12,14 +12,18 @@ from dsdoctor.readers.told import Build, Told, build_of
 _ENGINE = re.compile(r"DeepSpeed info: version=(\d[\w.+-]*)")
 _ACCELERATOR = re.compile(r"Setting ds_accelerator to (\w{1,20})")
 _CACHE = re.compile(r"/py(3)(\d{1,2})\w{0,2}_(?:cu(\d{2,3})|cpu|rocm\w*)(?=[/\s'\"]|\.\.\.|$)")
-_TORCH = re.compile(r"^\W*(?:PyTorch|torch)(?:\.__version__)?(?: version)?\s*[:=]+\s*v?(\d+\.\d+\.\d+[\w.+]*)\s*$", re.IGNORECASE)
+_TORCH = re.compile(
+    r"^\W*(?:PyTorch|torch)(?:\.__version__)?(?: version)?\s*[:=]+\s*v?(\d+\.\d+\.\d+[\w.+]*)\s*$", re.IGNORECASE
+)
 _MISMATCH = re.compile(
     r"(?:Installed CUDA version (\d+\.\d+) does not match the version torch was compiled with (\d+\.\d+)"
     r"|The detected CUDA version \((\d+\.\d+)\) mismatches the version that was used to compile ?PyTorch \((\d+\.\d+)\))"
 )
 _NVCC = re.compile(r"(?:^|[\s\]])(/[^\s:'\"]{0,300}?)/bin/nvcc(?=\s)")
 _COMPILES = re.compile(r"\s(?:-c|-gencode\S*|--generate-dependencies\S*|-arch\S*)\s")
-_PACKAGES = re.compile(r"((/[^\s:'\"]{0,300}?)/lib(?:64)?/python(3\.\d{1,2})/(site|dist)-packages)(/(?:torch|deepspeed)/)?")
+_PACKAGES = re.compile(
+    r"((/[^\s:'\"]{0,300}?)/lib(?:64)?/python(3\.\d{1,2})/(site|dist)-packages)(/(?:torch|deepspeed)/)?"
+)
 _PREFIXED = re.compile(r"^/(?:usr|usr/local)?$|/\.local$")
 
 
@@ -81,7 +85,11 @@ def read(lines: list[str]) -> tuple[Told, ...]:
     words = heard.words
     if not words and heard.cache is None:
         return ()
-    deepspeed, accelerator, torch = words.pop("deepspeed", None), words.pop("accelerator", None), words.pop("torch", None)
+    deepspeed, accelerator, torch = (
+        words.pop("deepspeed", None),
+        words.pop("accelerator", None),
+        words.pop("torch", None),
+    )
     return (
         Told(
             line=heard.line,
@@ -94,5 +102,11 @@ def read(lines: list[str]) -> tuple[Told, ...]:
             cache_build=heard.cache,
         ),
         Told(line=heard.line, exactness=1, torch=torch, build=build_of(torch)),
-        Told(line=heard.line, exactness=0, **words),
+        Told(
+            line=heard.line,
+            exactness=0,
+            python=words.get("python"),
+            site_packages=words.get("site_packages"),
+            prefix=words.get("prefix"),
+        ),
     )

@@ -27,7 +27,9 @@ from dsdoctor.readers.told import Told
 
 UNTOLD = "(not in the text)"
 HOME_ROOT = "(CUDA_HOME of the run)"
-_LINUX = re.compile(r"^Linux-(.+?)-(x86_64|aarch64|ppc64le|i686|riscv64|s390x|armv7l)-with-?(?:(glibc|musl)(\d+\.\d+))?")
+_LINUX = re.compile(
+    r"^Linux-(.+?)-(x86_64|aarch64|ppc64le|i686|riscv64|s390x|armv7l)-with-?(?:(glibc|musl)(\d+\.\d+))?"
+)
 _MAC = re.compile(r"^(?:macOS|Darwin)-([\d.]+)-(arm64|x86_64)")
 _WINDOWS = re.compile(r"^Windows-\w+-([\d.]+)")
 _MACHINE = re.compile(r"\((x86_64|aarch64|ppc64le|arm64|AMD64)\)\s*$")
@@ -122,7 +124,9 @@ def _host(told: Told) -> Host | None:
     if (mac := _MAC.match(shown)) or (name or "").lower().startswith(("macos", "mac os")):
         release = mac.group(1) if mac else _first(_RELEASE, name)
         arch = mac.group(2) if mac else machine.group(1) if machine else UNTOLD
-        return Host(system="darwin", kernel=release or UNTOLD, machine=arch, distribution="macos", distribution_name=name)
+        return Host(
+            system="darwin", kernel=release or UNTOLD, machine=arch, distribution="macos", distribution_name=name
+        )
     if (windows := _WINDOWS.match(shown)) or "Windows" in (name or ""):
         kernel = windows.group(1) if windows else UNTOLD
         return Host(system="windows", kernel=kernel, machine="AMD64", distribution="windows", distribution_name=name)
@@ -131,7 +135,11 @@ def _host(told: Told) -> Host | None:
     if linux is None and known is None:
         return None
     kernel = linux.group(1) if linux else UNTOLD
-    libc = f"{linux.group(3)} {linux.group(4)}" if linux and linux.group(3) else (told.libc or "").replace("-", " ") or None
+    libc = (
+        f"{linux.group(3)} {linux.group(4)}"
+        if linux and linux.group(3)
+        else (told.libc or "").replace("-", " ") or None
+    )
     return Host(
         system="linux",
         kernel=kernel,
@@ -169,7 +177,11 @@ def _cpu(told: Told) -> Cpu | None:
 def _compilers(told: Told) -> Compilers | None:
     """gcc on PATH is what nvcc takes; which c++ torch would take is not told."""
     gcc = Compiler(command="gcc", path="gcc", selected_by="PATH", family="gcc", version=told.gcc) if told.gcc else None
-    clang = Compiler(command="clang", path="clang", selected_by="PATH", family="clang", version=told.clang) if told.clang else None
+    clang = (
+        Compiler(command="clang", path="clang", selected_by="PATH", family="clang", version=told.clang)
+        if told.clang
+        else None
+    )
     found = tuple(compiler for compiler in (gcc, clang) if compiler is not None)
     return Compilers(nvcc_host=gcc, found=found, from_text=True) if found else None
 
@@ -195,4 +207,10 @@ def _gpus(told: Told) -> Gpus | None:
     devices = tuple(Gpu(index=n, name=name) for n, name in sorted(names.items()) if name not in others)
     if not devices and not others:
         return None
-    return Gpus(nvml="ok", driver_version=told.driver, devices=devices, others=others, read_from="text" if told.listed else "torch")
+    return Gpus(
+        nvml="ok",
+        driver_version=told.driver,
+        devices=devices,
+        others=others,
+        read_from="text" if told.listed else "torch",
+    )

@@ -51,7 +51,7 @@ landmarks: tuple[Landmark, ...] = (
 
 _LOGS: tuple[Landmark, ...] = (
     *_marks("training-log", ("Traceback (most recent", r"Traceback \(most recent call last\):"),
-            ("[INFO]", r"\[INFO\] \[\w+\.py:\d+:\w+\]"), ("[WARNING]", r"\[WARNING\] \[\w+\.py:\d+:\w+\]"),
+            ("[INFO]", r"\[INFO\] \[(?!real_accelerator)\w+\.py:\d+:\w+\]"), ("[WARNING]", r"\[WARNING\] \[\w+\.py:\d+:\w+\]"),
             ("[ERROR]", r"\[ERROR\] \[\w+\.py:\d+:\w+\]"), ("it/s", r"\d+/\d+ \[.*it/s"), ("s/it", r"\d+/\d+ \[.*s/it"),
             ("loss", r"'loss': |\bloss[=:] ?\d"), ("ChildFailedError", r"ChildFailedError"), ("exits with return code", r"exits with return code = -?\d+"),
             ("torch.distributed", r"torch\.distributed\.(?:run|launch|elastic)")),

@@ -104,7 +104,7 @@ def _nvme(snapshot: Snapshot) -> str | None:
 
 def _package(name: str) -> Decide:
     def applies(snapshot: Snapshot) -> str | None:
-        if snapshot.packages is not None and snapshot.packages.version(name) is None:
+        if snapshot.packages is not None and snapshot.packages.lacks(name):
             return f"{name} is not installed"
         return None
 

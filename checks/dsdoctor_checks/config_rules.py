@@ -135,7 +135,8 @@ def batch_sizes_agree(config: DsConfig, gpus: Gpus | None) -> Iterator[Finding]:
     batch, micro, steps = (whole(value) for value in given.values())
     problem = _batch_problem(batch, micro, steps)
     severity = Severity.ERROR
-    if not problem and batch and micro and steps and gpus and gpus.devices:
+    listed = gpus is not None and gpus.read_from != "torch"  # torch was asked for the name of one
+    if not problem and batch and micro and steps and gpus and gpus.devices and listed:
         ranks = batch // (micro * steps) * _ranks_per_replica(config)
         if ranks != len(gpus.devices):
             severity = Severity.WARNING

@@ -47,7 +47,7 @@ _SHOW = "from deepspeed.accelerator import get_accelerator; print(get_accelerato
 def deepspeed_installed(packages: Packages, deepspeed: DeepSpeed | None, python: Python | None, toolkits: Toolkits | None,
                         torch: Torch | None, prescriber: Prescriber) -> Iterator[Finding]:  # fmt: skip
     """DeepSpeed comes as a source package, so its install needs torch, and a CUDA toolkit only for ops built in advance."""
-    if deepspeed is not None or packages.version("deepspeed") is not None:
+    if deepspeed is not None or not known(packages.lacks("deepspeed"), "whether DeepSpeed is installed"):
         return
     if torch is None and packages.version("torch") is None:
         not_applicable("torch comes first; see TORCH001")

@@ -22,7 +22,9 @@ from dsdoctor.api import (
     Torch,
     Trials,
     check,
+    known,
     not_applicable,
+    unknown,
 )
 from dsdoctor_checks.rows import run_python
 from dsdoctor_checks.tables import table
@@ -65,6 +67,8 @@ def libaio_there(compilers: Compilers, host: Host, trials: Trials | None, config
         "libaio.h": (tried(trials, "aio-headers"), compilers.libaio_header),
         "libaio.so": (tried(trials, "link-aio"), compilers.libaio_link),
     }
+    if compilers.from_text and not any(trial for trial, _ in wanted.values()):
+        unknown("pasted text does not show whether libaio is there")
     gone = [name for name, (trial, path) in wanted.items() if (trial.outcome != "ok" if trial else path is None)]
     if gone:
         said = refusals(*(trial for trial, _ in wanted.values()))
@@ -136,7 +140,9 @@ def _no_cutlass(report: DsReport | None, environment: Environment, packages: Pac
     op = report.op(_EVOFORMER) if report is not None else None
     if report is not None:
         return op is not None and not op.compatible
-    return torch.cuda is not None and not _cutlass_named(environment, packages)
+    if torch.cuda is None or _cutlass_named(environment, packages):
+        return False
+    return known(packages.lacks("nvidia-cutlass"), "whether nvidia-cutlass is installed")
 
 
 @check("OPS012", "CUTLASS is there for the Evoformer op", causes=["cutlass-path-missing"], severity=Severity.INFO, guards=["op"])  # fmt: skip

@@ -17,6 +17,7 @@ from dsdoctor.api import (
     check,
     known,
     not_applicable,
+    unknown,
 )
 from dsdoctor_checks.op_specs import needing
 from dsdoctor_checks.rows import run_python
@@ -172,6 +173,8 @@ def cufile_links(
     """GPUDirect Storage (the gds op) includes cufile.h and is linked with -lcufile, which DeepSpeed looks for in lib64 only."""
     toolkit, blind = _toolkit(toolkits), None
     trial = [t for t in (tried(trials, "cufile-headers"), tried(trials, "link-cufile")) if t is not None]
+    if toolkit.from_text and not trial:
+        unknown("pasted text does not show the files of the toolkit")
     static = "cufile.h" in toolkit.headers and "cufile" in toolkit.libraries
     if all(t.outcome == "ok" for t in trial) if trial else static:
         blind = _outside_lib64(toolkit, environment)

@@ -141,6 +141,8 @@ def dskernels_there(
     asked = {b.name: b.error or "" for b in (builders.builders if builders else ()) if b.name in row["ops"]}
     if packages.version(row["distribution"]) and not any("dskernels" in error for error in asked.values()):
         return
+    if not asked:
+        known(packages.lacks(row["distribution"]), f"whether {row['distribution']} is installed")
     users = [name for name in row["used_by"] if packages.version(name)]
     lacks = "cannot be imported" if packages.version(row["distribution"]) else "is not installed"
     guessed = [name for name in believed(report, torch, row["ops"]) if name not in asked]

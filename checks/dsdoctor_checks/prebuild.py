@@ -142,7 +142,7 @@ def ops_can_be_built(environment: Environment, compilers: Compilers | None, host
         not_applicable("no DS_BUILD_* variable asks for ops to be compiled at install time")
     aio = environment.variables.get("DS_BUILD_AIO") != "0" and ("DS_BUILD_OPS" in asked or "DS_BUILD_AIO" in asked)
     windows = host is not None and host.system == "windows"
-    if aio and (windows or (compilers is not None and compilers.libaio_header is None)):
+    if aio and (windows or (compilers is not None and not compilers.from_text and compilers.libaio_header is None)):
         yield _without_aio(windows, asked, prescriber)
     blind = torch is not None and torch.cuda and live is not None and live.cuda_available is False
     if blind and not environment.get("DS_ACCELERATOR"):

@@ -40,7 +40,7 @@ def distutils_there(
     """Python 3.12 dropped distutils. torch's extension builder and DeepSpeed's probes live on the copy in setuptools."""
     if before(python.version, "3.12"):
         not_applicable(f"Python {python.version} still has distutils")
-    if packages.version("setuptools") is not None:
+    if not known(packages.lacks("setuptools"), "whether setuptools is installed"):
         return
     bound = table("deepspeed_releases")["distutils"]["import_fixed_in"]
     dies = deepspeed is not None and before(deepspeed.version, bound)
@@ -215,6 +215,7 @@ def setuptools_fits(packages: Packages, torch: Torch, prescriber: Prescriber) ->
     """torch before 2.3 imports packaging from pkg_resources; setuptools 70 dropped it. torch 2.11 and 2.12 exclude setuptools 82."""
     found = packages.version("setuptools")
     if found is None:
+        known(packages.lacks("setuptools"), "setuptools' version")
         not_applicable("setuptools is not installed")
     old = table("torch_releases")["pkg_resources"]
     limit = table("torch_releases")["series"].get(series(torch.version), {}).get("setuptools_below")
@@ -269,6 +270,7 @@ def cupy_there(config: DsConfig, packages: Packages, torch: Torch, prescriber: P
         not_applicable("no 1-bit optimizer is configured")
     if any(name.startswith("cupy") for name in packages.distributions):
         return
+    known(packages.lacks("cupy"), "whether cupy is installed")
     wanted = f"cupy-cuda{torch.cuda.split('.')[0]}x" if torch.cuda else "cupy"
     yield Finding(
         message=f"optimizer.type is {optimizer} ({config.where('optimizer.type')}), which imports cupy; cupy is not installed",

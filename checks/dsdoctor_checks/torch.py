@@ -58,7 +58,7 @@ def torch_installed(
     packages: Packages, torch: Torch | None, gpus: Gpus | None, prescriber: Prescriber
 ) -> Iterator[Finding]:
     """DeepSpeed needs torch to be installed, and to be built. pip does not always install the two in the right order."""
-    if torch is not None or packages.version("torch") is not None:
+    if torch is not None or not known(packages.lacks("torch"), "whether torch is installed"):
         return
     where = prescriber.python_facts.executable if prescriber.python_facts else "the examined Python"
     yield Finding(

@@ -48,3 +48,4 @@ class Compilers(Fact, frozen=True, kw_only=True):
     nccl_header: str | None = None  # nccl.h outside the toolkit; "": looked, none there
     libcuda_link: str | None = None  # libcuda.so (unversioned) that -lcuda would find; "": none
     libc_headers: bool | None = None  # stdio.h/limits.h of libc are there
+    from_text: bool = False  # taken from pasted text: of headers and libraries nothing is known

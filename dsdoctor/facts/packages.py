@@ -38,8 +38,15 @@ class Packages(Fact, frozen=True, kw_only=True):
     integrity_checked: tuple[str, ...] = ()  # distributions whose RECORD was read
     shadows: tuple[Shadow, ...] = ()
     namespace_only: tuple[str, ...] = ()  # folders named like a package, without metadata
+    partial: bool = False  # taken from a text that names some: one that is not here may be installed
 
     def version(self, name: str) -> str | None:
         """Version of distribution ``name`` (normalised), or None when it is not installed."""
         found = self.distributions.get(name)
         return found.version if found else None
+
+    def lacks(self, name: str) -> bool | None:
+        """True when ``name`` is not installed; None when that cannot be told from a list that names only some."""
+        if name in self.distributions:
+            return False
+        return None if self.partial else True

@@ -8,6 +8,7 @@ these ends the reading with a ``problem``. Values follow YAML 1.1 as PyYAML reso
 
 import ast
 import re
+import warnings
 from typing import Any
 
 from dsdoctor.facts.accelerate_config import AccelerateConfig
@@ -77,8 +78,11 @@ def _shown(lines: list[tuple[int, str]], path: str) -> AccelerateConfig:
 
 
 def _literal(value: str) -> Any:
+    """A value as Python's repr writes it; what is none stays a text."""
     try:
-        return ast.literal_eval(value)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an odd escape is no concern of the reader
+            return ast.literal_eval(value)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return value
 
@@ -88,7 +92,9 @@ def _yaml(lines: list[tuple[int, str]], path: str) -> AccelerateConfig:
     values: dict[str, Any] = {}
     places: dict[str, tuple[int, int]] = {}
     open_at: list[tuple[int, str, dict[str, Any]]] = [(margin, "", values)]  # indentation, dotted prefix, mapping
-    waiting: tuple[dict[str, Any], str, str, int] | None = None  # a key whose block may follow: owner, key, dotted, indentation
+    waiting: tuple[dict[str, Any], str, str, int] | None = (
+        None  # a key whose block may follow: owner, key, dotted, indentation
+    )
     problem = None
     for number, line in lines:
         if not line.strip() or line.lstrip().startswith("#") or line.strip() == "---":

@@ -11,12 +11,12 @@ from dsdoctor.readers.told import MOST_PACKAGES, Build, Told, build_of, normalis
 
 _ROW = re.compile(
     r"^\s*(PyTorch version|CUDA used to build PyTorch|ROCM used to build PyTorch|OS|GCC version|Clang version|Libc version"
-    r"|Python version|Python platform|Is CUDA available|CUDA runtime version|CUDA_MODULE_LOADING set to"
-    r"|GPU models and configuration|Nvidia driver version)\s*: ?(.*)$"
+    r"|Python version|Python platform|Is CUDA available|CUDA runtime version|GPU models and configuration"
+    r"|Nvidia driver version)\s*: ?(.*)$"
 )
 _FIRST = "PyTorch version"
 _ALONE = ("CUDA used to build PyTorch", "GPU models and configuration", "Is CUDA available", "Python platform")
-_NONE = ("", "N/A", "None", "Could not collect", "No CUDA", "Not Applicable")
+_NONE = ("", "N/A", "None", "Could not collect", "No CUDA")
 _GPU = re.compile(r"^\s*GPU (\d{1,4}): (.+?)(?: \(UUID: .*)?$")
 _PACKAGE = re.compile(r"^\s*\[pip3?\] ([A-Za-z0-9][\w.-]*)==(\S+)")
 _CONDA = re.compile(r"^\s*\[conda\] ([A-Za-z0-9][\w.-]*)\s+(\d\S*)\s+(\S+)")
@@ -54,10 +54,10 @@ def read(lines: list[str]) -> Told | None:
         nvcc=_match(re.compile(r"^\s*(\d+\.\d+)"), rows.get("CUDA runtime version")),
         driver=_match(re.compile(r"(?:^|\s)(\d+\.\d+(?:\.\d+)?)(?:\s|$)"), rows.get("Nvidia driver version")),
         gpus=gpus or None,
+        listed=bool(gpus),
         other_gpus=_others(rows),
         cpu=cpu or None,
         packages=packages,
-        variables=_variables(rows),
     )
 
 
@@ -125,8 +125,3 @@ def _others(rows: dict[str, str]) -> tuple[str, ...]:
     said = _told(rows.get("GPU models and configuration"))
     other = said is not None and re.match(r"AMD |Radeon|Instinct", said)
     return (said[:200],) if said is not None and other else ()
-
-
-def _variables(rows: dict[str, str]) -> dict[str, str]:
-    loading = _told(rows.get("CUDA_MODULE_LOADING set to"))
-    return {"CUDA_MODULE_LOADING": loading} if loading else {}

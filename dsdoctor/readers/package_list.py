@@ -27,7 +27,9 @@ EXPORT = re.compile(rf"^\s*- (_?{_NAME})=({_VERSION})(?:=(\S+))?$")
 _EXPORT_PIP = re.compile(rf"^\s*- ({_NAME})==({_VERSION})$")
 _PREFIX = re.compile(r"^\s*prefix: (\S.*)$")
 _INSTALLED = re.compile(r"^(?:#\d+ [\d.]+ )?Successfully installed (\S.*)$")
-_SATISFIED = re.compile(rf"Requirement already satisfied: ({_NAME})[^()]{{0,300}}? in (\S+)[^()]*(?:\(from [^()]*\) )?\(({_VERSION})\)$")
+_SATISFIED = re.compile(
+    rf"Requirement already satisfied: ({_NAME})[^()]{{0,300}}? in (\S+)[^()]*(?:\(from [^()]*\) )?\(({_VERSION})\)$"
+)
 _UV_CHANGE = re.compile(rf"^ [+~] ({_NAME})==({_VERSION})(?: \(.*\))?$")
 _CONDA_CUDA = re.compile(r"(?:^|_)cuda_?(\d+\.\d+|\d{3})(?:_|$)")
 
@@ -82,7 +84,8 @@ def _columns(lines: list[str]) -> list[_List]:
     for number, line in enumerate(lines[:-1]):
         if "Package" in line and HEAD.match(line) and _RULE.match(lines[number + 1]):
             each = _List(number, whole=True)
-            for row in lines[number + 2 :]:
+            for at in range(number + 2, len(lines)):
+                row = lines[at]
                 if (cells := _ROW.match(row)) is None:
                     each.whole = each.whole and "..." not in row
                     break
@@ -93,20 +96,19 @@ def _columns(lines: list[str]) -> list[_List]:
 
 def _conda(lines: list[str]) -> list[_List]:
     found: list[_List] = []
+    each: _List | None = None
     for number, line in enumerate(lines):
-        if "#" not in line or (head := CONDA_HEAD.match(line)) is None:
-            continue
-        if found and number - found[-1].line < 4:  # its second line
-            continue
-        each = _List(number, whole=True, prefix=head.group(1))
-        for row in lines[number + 1 :]:
-            if row.lstrip().startswith("#"):
-                continue
-            if (cells := _CONDA_ROW.match(row)) is None:
-                each.whole = "..." not in row
-                break
-            each.add(cells.group(1), cells.group(2), cells.group(3))
-        found.append(each)
+        if line.lstrip().startswith("#"):
+            head = CONDA_HEAD.match(line)
+            if head is not None and (each is None or each.packages):
+                each = _List(number, whole=True, prefix=head.group(1))
+                found.append(each)
+        elif each is not None:
+            if (cells := _CONDA_ROW.match(line)) is None:
+                each.whole = "..." not in line
+                each = None
+            else:
+                each.add(cells.group(1), cells.group(2), cells.group(3))
     return found
 
 

@@ -18,11 +18,13 @@ _ESCAPES = re.compile(
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _QUOTE = re.compile(r"^(?:\s{0,3}>)+ ?")
 _FENCE = re.compile(r"^\s*(?:```|~~~)[\w+-]*\s*$")
-_LINE_END = re.compile(r"\r*\n|\r")
+_TRACES = ("[0m", "[9", "^[", "\u241b")  # of an escape, in a line that is printable
 
 
 def clean(text: str) -> str:
     """``text`` without terminal escapes and control characters (line ends stay)."""
+    if text.isprintable() and not any(trace in text for trace in _TRACES):
+        return text
     return _CONTROLS.sub("", _ESCAPES.sub("", text).replace("\t", " "))
 
 
@@ -32,20 +34,23 @@ def lines(text: str) -> list[str]:
 
 
 def numbered(text: str) -> list[tuple[int, str]]:
-    """The same lines, each with its number in the text, as an editor counts."""
+    """The same lines, each with its number in the text: a carriage return alone ends a line and does not count."""
     if len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS:
         return _kept(text, 1)
     tail = len(text) - TAIL_CHARACTERS
     head = _kept(text[:HEAD_CHARACTERS], 1)
-    return head + _kept(text[tail:], len(_LINE_END.findall(text, 0, tail)) + 1)
+    return head + _kept(text[tail:], text.count("\n", 0, tail) + 1)
 
 
 def _kept(text: str, first: int) -> list[tuple[int, str]]:
     kept = []
-    for number, raw in enumerate(_LINE_END.split(text), first):
-        line = clean(raw[:LINE_CHARACTERS]).rstrip()
-        if line.lstrip()[:1] == ">" and not line.lstrip().startswith(">>>"):
-            line = _QUOTE.sub("", line)
-        if not _FENCE.match(line):
+    for number, ended in enumerate(text.split("\n"), first):
+        for raw in ended.rstrip("\r").split("\r"):
+            line = clean(raw[:LINE_CHARACTERS]).rstrip()
+            start = line.lstrip()[:3]
+            if start[:1] == ">" and start != ">>>":
+                line = _QUOTE.sub("", line)
+            elif start in ("```", "~~~") and _FENCE.match(line):
+                continue
             kept.append((number, line))
     return kept

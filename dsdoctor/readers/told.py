@@ -1,7 +1,8 @@
 """What one environment text tells, before it is weighed against others: words, not yet sections."""
 
 import re
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal
 
 import msgspec
 
@@ -39,8 +40,10 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     gcc: str | None = None  # "11.4.0"
     clang: str | None = None
     nvcc: str | None = None  # release of the nvcc on PATH: "12.1"
+    home_nvcc: str | None = None  # release of the nvcc that torch picks
     driver: str | None = None
     gpus: dict[int, str] | None = None
+    listed: bool = False  # ``gpus`` names all: nvidia-smi's list
     other_gpus: tuple[str, ...] = ()
     cpu: dict[str, str] | None = None  # rows of lscpu
     ram_bytes: int | None = None
@@ -53,7 +56,6 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     engine: bool = False  # DeepSpeed's engine was made: both imports worked
     packages: dict[str, str] = {}  # normalised name -> version
     whole: bool = False  # ``packages`` names all that are installed
-    variables: dict[str, str] = {}  # environment variables
 
 
 def normalised(name: str) -> str:
@@ -70,3 +72,39 @@ def build_of(version: str | None) -> Build | None:
     if found := _LOCAL_HIP.search(version):
         return Build("hip", found.group(1))
     return Build("cpu") if _LOCAL_CPU.search(version) else None
+
+
+def base(version: str) -> str:
+    """A version without its local ending."""
+    return version.split("+")[0]
+
+
+def merge(texts: Iterable[Told]) -> Told:
+    """One word on everything: the more exact text counts, and of equally exact ones the last."""
+    ordered = sorted(texts, key=lambda told: (told.exactness, told.line))
+    values: dict[str, Any] = {}
+    packages: dict[str, str] = {}
+    for told in ordered:
+        packages |= told.packages
+        words = {name: value for name in _WORDS if (value := getattr(told, name)) not in (None, (), False)}
+        if values.get("listed") and not told.listed:
+            words.pop("gpus", None)  # one name is less than a list
+        values |= words
+    torch = values.get("torch")
+    if torch is not None:
+        same = [told.torch for told in ordered if told.torch and base(told.torch) == base(torch)]
+        values["torch"] = next((version for version in reversed(same) if "+" in version), torch)
+        values["build"] = _build(values["torch"], ordered)
+    return Told(line=0, exactness=2, packages=packages, **values)
+
+
+def _build(torch: str, ordered: list[Told]) -> Build | None:
+    """The build that is told of this very version; that of another torch is none of it."""
+    if (own := build_of(torch)) is not None:
+        return own
+    of_it = [told.build for told in ordered if told.build and told.torch and base(told.torch) == base(torch)]
+    seen = [told.cache_build for told in ordered if told.cache_build]
+    return next(reversed(of_it or seen), None)
+
+
+_WORDS = tuple(name for name in Told.__struct_fields__ if name not in ("line", "exactness", "packages"))

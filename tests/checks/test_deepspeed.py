@@ -56,7 +56,7 @@ def test_only_the_root_of_a_broken_torch_is_told() -> None:
         ("ImportError", "cannot import name 'BUFSIZE' from 'numpy' (/x/numpy/__init__.py)", "numpy2-break"),
         ("RuntimeError", "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU", "triton-no-driver-on-cpu-host"),
         ("FileNotFoundError", "[Errno 2] No such file or directory: 'df'", "import-crashes"),
-        ("ValueError", "DS_ACCELERATOR must be one of ['cuda', 'cpu']. Value \"bogus\" is not supported", "import-crashes"),
+        ("ValueError", "DS_ACCELERATOR must be one of ['cuda', 'cpu']. Value \"bogus\" is not supported", "ds-accelerator-invalid"),
         ("ValueError", "NPU_Accelerator requires torch_npu, which is not installed on this system.", "import-crashes"),
         ("deepspeed.ops.op_builder.builder.MissingCUDAException", "CUDA_HOME does not exist, unable to compile CUDA op(s)", "cuda-home-missing-at-import"),
         ("ModuleNotFoundError", "No module named 'deepspeed.accelerator'", "offline-install-layout"),

@@ -18,7 +18,7 @@ _EXCEPTION = re.compile(
 _NOT_RAISED = re.compile(r"(?:Future|Deprecation|User|Runtime|Syntax|Resource)?Warning$")
 _THROWN = re.compile(r"terminate called after throwing an instance of '([^']{1,120})'")
 _WHAT = re.compile(r"^\s*what\(\): {1,2}(.*)$")
-_FRAME = re.compile(r'^\s*(?:\|\s*)?File "([^"]{1,300})", line (\d{1,7}), in (\S{1,120})')
+FRAME = re.compile(r'^\s*(?:\|\s*)?File "([^"]{1,300})", line (\d{1,7}), in (\S{1,120})')
 _WORDS = {"Killed": "SIGKILL", "Terminated": "SIGTERM", "Segmentation fault": "SIGSEGV", "Bus error": "SIGBUS", "Aborted": "SIGABRT",
           "Illegal instruction": "SIGILL", "Floating point exception": "SIGFPE", "Out Of Memory": "SIGKILL", "OOMKilled": "SIGKILL"}  # fmt: skip
 _SAID = "|".join(_WORDS)
@@ -57,7 +57,7 @@ def exception(said: Said, place: LogPlace, before: Callable[[int], Sequence[str]
 
 def _frame(lines: Sequence[str]) -> str | None:
     for line in reversed(lines):
-        if frame := _FRAME.match(line):
+        if frame := FRAME.match(line):
             file = frame.group(1).replace("\\", "/").rsplit("/", 1)[-1]
             return f"{file}:{frame.group(2)} in {frame.group(3)}"
     return None

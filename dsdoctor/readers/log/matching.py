@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from dsdoctor.facts import LogMatch, LogPlace
+from dsdoctor.readers.log.ends import FRAME
 from dsdoctor.readers.log.prefixes import Said
 from dsdoctor.readers.log.scan import Line
 from dsdoctor.signatures import Signature, Signatures
@@ -23,7 +24,9 @@ class Matches:
         self._waiting: list[tuple[Signature, LogMatch]] = []  # for the end of the text
 
     def look(self, line: Line, said: Said, place: LogPlace) -> None:
-        """Match one line; roots suppress the harmless readings of it."""
+        """Match one line; roots suppress the harmless readings of it. A line of source that a traceback shows says nothing."""
+        if _is_source(line, said):
+            return
         here = []
         for number in line.rows:
             anchor = self._signatures.anchor(number)
@@ -59,6 +62,11 @@ class Matches:
         elif self._variants.get(match.signature, 0) < MOST_OF_A_SIGNATURE:
             self._variants[match.signature] = self._variants.get(match.signature, 0) + 1
             self._found[key] = match
+
+
+def _is_source(line: Line, said: Said) -> bool:
+    """Tracebacks show the line that raised, with the words of its message: they were not said."""
+    return said.words.startswith("    ") and any(map(FRAME.match, line.around.before(1)))
 
 
 def _match(signature: Signature, line: Line, said: Said, place: LogPlace) -> LogMatch | None:

@@ -23,7 +23,7 @@ def read_incident(names: Sequence[str], knowledge: Knowledge, observe: Observer 
     """The facts of all files and folders of ``names`` together. Raises ExaminationError for one that cannot be read."""
     from dsdoctor.readers.log import read
 
-    signatures = Signatures(text for texts in knowledge.signatures for text in texts())
+    signatures = knowledge.known_lines()
     files = [file for name in names for file in _files(name)]
     observe(Event(kind="judging", name="log", detail=f"{len(files)} file{'s' if len(files) != 1 else ''}"))
     try:

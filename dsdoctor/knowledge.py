@@ -6,10 +6,13 @@ import msgspec
 
 from dsdoctor.facts import Purpose, Snapshot
 from dsdoctor.model import Check, Platform, Proof
+from dsdoctor.signatures import Signatures
 
 # From the bottom of a machine to the top of a run; plans mend in this order.
 LAYERS = ("platform", "driver", "gpu", "toolkit", "compiler", "python", "torch", "deepspeed", "ops", "memory",
           "storage", "network", "config", "launch", "run")  # fmt: skip
+
+ANY_CAUSE = "*"  # in a check's causes: it may name every cause of the vocabulary
 
 
 class CauseInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,3 +67,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     describe_platform: Callable[[Snapshot], Platform] | None = None
     signatures: tuple[Callable[[], Iterable[str]], ...] = ()  # texts of tables of known log lines (signatures.py)
     problems: tuple[str, ...] = ()  # plug-ins that could not be loaded
+
+    def known_lines(self) -> Signatures:
+        """The lines of logs that plug-ins know."""
+        return Signatures(text for texts in self.signatures for text in texts())

@@ -2,15 +2,25 @@
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Evidence, Finding, Log, LogMatch, Prescriber, Remedy, Severity, check, not_applicable, unknown
+from dsdoctor.api import (
+    ANY_CAUSE,
+    Evidence,
+    Finding,
+    Log,
+    LogMatch,
+    Prescriber,
+    Remedy,
+    Severity,
+    check,
+    not_applicable,
+    unknown,
+)
 from dsdoctor_checks.rows import remedy_of
-from dsdoctor_checks.tables import causes
 
-EVERY_CAUSE = tuple(causes())
 LINES = 4  # of one cause that are shown
 
 
-@check("LOG001", "No line of the log names a cause", causes=EVERY_CAUSE)
+@check("LOG001", "No line of the log names a cause", causes=[ANY_CAUSE])
 def no_known_failure(log: Log, prescriber: Prescriber) -> Iterator[Finding]:
     """Programs say what broke, though seldom in their last line: the compiler before the build, the kernel before the launcher.
 
@@ -25,7 +35,7 @@ def no_known_failure(log: Log, prescriber: Prescriber) -> Iterator[Finding]:
         yield _finding(cause, best, matches, prescriber)
 
 
-@check("LOG002", "What ended the run is known", severity=Severity.WARNING, causes=EVERY_CAUSE)
+@check("LOG002", "What ended the run is known", severity=Severity.WARNING, causes=[ANY_CAUSE])
 def end_is_explained(log: Log, prescriber: Prescriber) -> Iterator[Finding]:
     """A run that fell without a line that names its cause leaves its last words, and they hide the cause rather than tell it.
 

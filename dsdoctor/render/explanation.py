@@ -3,7 +3,7 @@
 import difflib
 import textwrap
 
-from dsdoctor.knowledge import CauseInfo, Knowledge
+from dsdoctor.knowledge import ANY_CAUSE, CauseInfo, Knowledge
 from dsdoctor.model import Check
 
 
@@ -29,7 +29,9 @@ def _check(check: Check, knowledge: Knowledge, width: int) -> str:
     lines.append(f"severity {check.severity.value}; looks at {', '.join(k.__name__ for k in check.needs.values())}")
     if check.guards:
         lines.append(f"a failure takes away: {', '.join(check.guards)}")
-    for slug in check.causes:
+    if ANY_CAUSE in check.causes:
+        lines.append("may name any cause (`dsdoctor list --causes`)")
+    for slug in (slug for slug in check.causes if slug != ANY_CAUSE):
         info = knowledge.causes.get(slug)
         lines += ["", f"cause {slug}" + (f": {info.title}" if info else "")]
         if info:
@@ -39,6 +41,7 @@ def _check(check: Check, knowledge: Knowledge, width: int) -> str:
 
 def _cause(slug: str, info: CauseInfo, knowledge: Knowledge, width: int) -> str:
     codes = [c.code for c in knowledge.checks if slug in c.causes]
+    known = [s for s in knowledge.known_lines().all() if slug == s.cause]
     lines = [
         f"{slug}: {info.title}",
         "",
@@ -48,6 +51,8 @@ def _cause(slug: str, info: CauseInfo, knowledge: Knowledge, width: int) -> str:
         "",
     ]
     lines.append(f"layer {info.layer}; seen by " + (", ".join(codes) if codes else "no check yet"))
+    if known:
+        lines += _wrapped(f"in a log: {known[0].example[0].splitlines()[-1].strip()}", width)
     if info.explains:
         lines += _wrapped(f"when it is there, these are only its symptoms: {', '.join(info.explains)}", width)
     if info.sources:

@@ -6,6 +6,7 @@ from dsdoctor.model import Report, Severity
 from dsdoctor.plan import counted_findings
 from dsdoctor.render.plain import clean
 from dsdoctor.render.smoke_summary import short
+from dsdoctor.render.story import headline, meaning, reason, said
 from dsdoctor.render.undecided import undecided
 
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
@@ -18,7 +19,7 @@ table{border-collapse:collapse;width:100%}td,th{border-bottom:1px solid #d8dce2;
 
 def render(report: Report) -> str:
     """The report as one page."""
-    body = [f"<h1>{h(report.summary)}</h1>", *about(report), *findings(report), *plan(report)]
+    body = [f"<h1>{h(report.summary)}</h1>", *about(report), *_story(report), *findings(report), *plan(report)]
     return page("dsdoctor report", [*body, *_smoke(report), *_capabilities(report), *_undecided(report)], report)
 
 
@@ -44,6 +45,21 @@ def about(report: Report) -> list[str]:
     if report.interrupted:
         lines.append("Interrupted: this is what was known by then.")
     return [f"<p>{'<br>'.join(lines)}</p>"]
+
+
+def _story(report: Report) -> list[str]:
+    """What killed the run, when a log was read."""
+    if report.story is None:
+        return []
+    items = []
+    for number, link in enumerate(report.story.chain, 1):
+        rank = "" if link.rank is None else f", rank {link.rank}"
+        items.append(f"<li><code>{h(said(link))}</code><br>{h(link.where + rank)} {h(meaning(link, number))}</li>")
+    quiet = [f"<li><code>{h(x.text)}</code><br>{h(x.where)}: {h(x.means or '')}</li>" for x in report.story.harmless]
+    body = [f"<h2>What killed the run</h2><p><b>{h(headline(report))}</b> {h(reason(report))}</p><ol>", *items, "</ol>"]
+    if report.story.collect:
+        body += ["<p>Collect next:</p><ul>", *(f"<li>{h(thing)}</li>" for thing in report.story.collect), "</ul>"]
+    return [*body, *(["<h2>Seen, harmless</h2><ul>", *quiet, "</ul>"] if quiet else [])]
 
 
 def findings(report: Report) -> list[str]:
@@ -89,11 +105,11 @@ def _capabilities(report: Report) -> list[str]:
         f"<td>{h(c.proof.value if c.state == 'ready' else ', '.join(c.blocked_by) or c.because or '')}</td></tr>"
         for c in report.capabilities
     ]
-    return ["<h2>What can run here</h2><table>", *rows, "</table>"] if rows else []
+    return ["<h2>What can run here</h2><table>", *rows, "</table>"] if rows and report.story is None else []
 
 
 def _undecided(report: Report) -> list[str]:
-    groups = undecided(report)
+    groups = undecided(report) if report.story is None else {}
     rows = [f"<li>{h(reason)}: {', '.join(codes)}</li>" for reason, codes in groups.items()]
     return ["<h2>Could not be decided</h2><ul>", *rows, "</ul>"] if rows else []
 

@@ -6,6 +6,7 @@ from dsdoctor.model import Report, Step
 from dsdoctor.plan import counted_findings
 from dsdoctor.render.plain import clean, one_line
 from dsdoctor.render.smoke_summary import sentence
+from dsdoctor.render.story import headline, meaning, reason, said
 from dsdoctor.render.undecided import undecided
 
 _MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")  # an underscore inside a word marks nothing
@@ -14,7 +15,7 @@ _MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")  # an un
 def render(report: Report) -> str:
     """Summary, findings, plan, capabilities and what could not be decided."""
     sections = (
-        _head(report), _findings(report), _plan(report), _smoke(report), _capabilities(report), _undecided(report),
+        _head(report), _story(report), _findings(report), _plan(report), _smoke(report), _capabilities(report), _undecided(report),
     )  # fmt: skip
     return "\n".join(line for section in sections for line in section) + "\n"
 
@@ -31,6 +32,25 @@ def _head(report: Report) -> list[str]:
     lines.append(f"- dsdoctor {_text(report.tool_version)}, {_text(report.facts.taken_at)}")
     if report.interrupted:
         lines.append("- interrupted: this is what was known by then")
+    return [*lines, ""]
+
+
+def _story(report: Report) -> list[str]:
+    """What killed the run, when a log was read."""
+    if report.story is None:
+        return []
+    lines = ["## What killed the run", "", f"**{_text(headline(report))}** {_text(reason(report))}", ""]
+    for number, link in enumerate(report.story.chain, 1):
+        rank = "" if link.rank is None else f", rank {link.rank}"
+        lines.append(
+            f"{number}. {_code(said(link))} ({_text(link.where)}{rank}) {_text(meaning(link, number))}".rstrip()
+        )
+    lines += [f"- collect: {_text(thing)}" for thing in report.story.collect]
+    if report.story.harmless:
+        lines += ["", "Seen, harmless:", ""]
+        lines += [
+            f"- {_code(link.text)} ({_text(link.where)}): {_text(link.means or '')}" for link in report.story.harmless
+        ]
     return [*lines, ""]
 
 
@@ -72,11 +92,11 @@ def _capabilities(report: Report) -> list[str]:
         detail = ", ".join(item.blocked_by) or item.because or ""
         proof = item.proof.value if item.state == "ready" else ""
         lines.append(f"| {_text(item.title)} | {item.state.replace('_', ' ')} {_text(detail)} | {proof} |")
-    return lines if report.capabilities else []
+    return lines if report.capabilities and report.story is None else []
 
 
 def _undecided(report: Report) -> list[str]:
-    groups = undecided(report)
+    groups = undecided(report) if report.story is None else {}
     rows = [f"- {_text(reason)}: {', '.join(codes)}" for reason, codes in groups.items()]
     return ["", "## Could not be decided", "", *rows] if rows else []
 

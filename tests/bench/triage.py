@@ -21,7 +21,7 @@ from typing import NamedTuple
 import tomllib
 
 from dsdoctor.examination import triage
-from dsdoctor.render.triage import likely
+from dsdoctor.render.story import likely
 from dsdoctor.request import Request
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "logs"
@@ -120,9 +120,8 @@ def speed() -> None:
 def extended_patterns() -> list[str]:
     """The signatures' patterns as grep -E reads them; those with a look-around are left out."""
     from dsdoctor.examination import load_knowledge
-    from dsdoctor.signatures import Signatures
 
-    known = Signatures(text for texts in load_knowledge().signatures for text in texts())
+    known = load_knowledge().known_lines()
     plain = [s.pattern for s in known.all() if not re.search(r"\(\?[=!<]", s.pattern)]
     return [p.replace("(?:", "(").replace(r"\d", "[0-9]").replace(r"[^\n]", ".") for p in plain if "\n" not in p]
 

@@ -65,8 +65,11 @@ class Matches:
 
 
 def _is_source(line: Line, said: Said) -> bool:
-    """Tracebacks show the line that raised, with the words of its message: they were not said."""
-    return said.words.startswith("    ") and any(map(FRAME.match, line.around.before(1)))
+    """Tracebacks show the line that raised, with the words of its message: they were not said. What is imported, was."""
+    words = said.words
+    if not words.startswith("    ") or words.lstrip().startswith(("import ", "from ")):
+        return False
+    return any(map(FRAME.match, line.around.before(1)))
 
 
 def _match(signature: Signature, line: Line, said: Said, place: LogPlace) -> LogMatch | None:

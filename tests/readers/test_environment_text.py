@@ -210,6 +210,26 @@ def test_what_a_training_log_says_in_passing() -> None:
     assert (kits.selected.root, kits.selected.version) == ("/usr/local/cuda-11.7", "11.7")
 
 
+def test_a_message_about_two_releases_of_cuda() -> None:
+    """As torch 1.13 prints it, on two lines, and as torch 2.13 and DeepSpeed do."""
+    freeze = "torch==2.1.2\nnumpy==1.26.0\ndeepspeed==0.14.0\n"
+    for said in (
+        "The detected CUDA version (11.7) mismatches the version that was used to compile\nPyTorch (12.1). Please make sure to use the same CUDA versions.\n",
+        "RuntimeError: The detected CUDA version (11.7) mismatches the version that was used to compilePyTorch (12.1). Please make sure to use the same CUDA versions.\n",
+        "deepspeed.ops.op_builder.builder.CUDAMismatchException: >- DeepSpeed Op Builder: Installed CUDA version 11.7 does not match the version torch was compiled with 12.1, unable to compile\n",
+    ):
+        report = judged(freeze + said)
+        assert "CUDA004" in errors(report), said
+        assert "11.7" in errors(report)["CUDA004"]
+        assert "12.1" in errors(report)["CUDA004"]
+
+
+def test_a_version_without_a_build_is_a_package_still() -> None:
+    found = environment_text.facts_of("- `transformers` version: 4.46.0\n- PyTorch version (GPU?): 2.4.0 (True)\n", "x")
+    assert isinstance(found["packages"], Packages)
+    assert (found["packages"].version("torch"), found["packages"].lacks("deepspeed")) == ("2.4.0", None)
+
+
 def test_a_config_is_judged() -> None:
     text = 'my config:\n```json\n{\n  "train_batch_size": 8,\n  "zero_optimisation": {},\n  "zero_optimization": {"stage": 9}\n}\n```\n'
     found = snapshot(text).ds_config

@@ -12,6 +12,7 @@ from dsdoctor.facts import (
     DeepSpeed,
     DeepSpeedLive,
     DsConfig,
+    DsReport,
     Fact,
     Gpus,
     Host,
@@ -240,6 +241,14 @@ def test_a_config_is_judged() -> None:
 def test_a_traceback_of_training_is_no_ds_report_that_died() -> None:
     text = 'Traceback (most recent call last):\n  File "/env/lib/python3.10/site-packages/deepspeed/runtime/engine.py", line 1, in step\nRuntimeError: x\n'
     assert "ds_report" not in environment_text.facts_of(text, "train.log")
+
+
+def test_a_ds_report_that_died_is_one_and_one_that_is_not_there_is_none() -> None:
+    died = (FIXTURES / "ds_report" / "0.19.8__torch-missing.txt").read_text()
+    report = environment_text.facts_of("Epoch 1\n" * 200 + died, "x")["ds_report"]
+    assert isinstance(report, DsReport)
+    assert report.fault_type == "ModuleNotFoundError"
+    assert "ds_report" not in environment_text.facts_of("bash: ds_report: command not found\n", "x")
 
 
 NAMES = (

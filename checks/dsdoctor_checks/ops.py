@@ -139,12 +139,13 @@ def dskernels_there(
     """ds_report prints [OKAY] for two inference ops that import dskernels when they are built."""
     row = table(_TABLE)["needs_dskernels"]
     asked = {b.name: b.error or "" for b in (builders.builders if builders else ()) if b.name in row["ops"]}
-    if packages.version(row["distribution"]) and not any("dskernels" in error for error in asked.values()):
+    lacked = packages.lacks(row["distribution"])
+    if not (lacked if asked else known(lacked, "whether it is installed")) and not any(
+        "dskernels" in e for e in asked.values()
+    ):
         return
-    if not asked:
-        known(packages.lacks(row["distribution"]), f"whether {row['distribution']} is installed")
     users = [name for name in row["used_by"] if packages.version(name)]
-    lacks = "cannot be imported" if packages.version(row["distribution"]) else "is not installed"
+    lacks = "cannot be imported" if lacked is False else "is not installed"
     guessed = [name for name in believed(report, torch, row["ops"]) if name not in asked]
     for name in [n for n, error in asked.items() if "dskernels" in error] + guessed:
         yield Finding(

@@ -213,10 +213,9 @@ def packaging_new(packages: Packages, prescriber: Prescriber) -> Iterator[Findin
 )
 def setuptools_fits(packages: Packages, torch: Torch, prescriber: Prescriber) -> Iterator[Finding]:
     """torch before 2.3 imports packaging from pkg_resources; setuptools 70 dropped it. torch 2.11 and 2.12 exclude setuptools 82."""
-    found = packages.version("setuptools")
-    if found is None:
-        known(packages.lacks("setuptools"), "setuptools' version")
+    if known(packages.lacks("setuptools"), "setuptools' version"):
         not_applicable("setuptools is not installed")
+    found = packages.version("setuptools") or "0"
     old = table("torch_releases")["pkg_resources"]
     limit = table("torch_releases")["series"].get(series(torch.version), {}).get("setuptools_below")
     too_new = before(torch.version, old["torch_before"]) and not before(found, old["setuptools_from"])

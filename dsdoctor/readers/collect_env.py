@@ -19,7 +19,7 @@ _ALONE = ("CUDA used to build PyTorch", "GPU models and configuration", "Is CUDA
 _NONE = ("", "N/A", "None", "Could not collect", "No CUDA")
 _GPU = re.compile(r"^\s*GPU (\d{1,4}): (.+?)(?: \(UUID: .*)?$")
 _PACKAGE = re.compile(r"^\s*\[pip3?\] ([A-Za-z0-9][\w.-]*)==(\S+)")
-_CONDA = re.compile(r"^\s*\[conda\] ([A-Za-z0-9][\w.-]*)\s+(\d\S*)\s+(\S+)")
+_CONDA = re.compile(r"^\s*\[conda\] ([A-Za-z0-9][\w.-]*)\s+(\d\S*)\s+\S+")
 _LSCPU = re.compile(r"^\s*(Architecture|CPU\(s\)|Vendor ID|Model name|Flags)\s*:\s+(\S.*)$")
 _VERSION = re.compile(r"(\d+(?:\.\d+)+)")
 _GCC = re.compile(r"(?:^|\s)(\d{1,2}\.\d+(?:\.\d+)?)(?:\s|$)")
@@ -92,6 +92,10 @@ def _rows(lines: list[str]) -> tuple[dict[str, str], dict[int, str], dict[str, s
         elif package := _PACKAGE.match(line):
             if len(packages) < MOST_PACKAGES:
                 packages[normalised(package.group(1))] = package.group(2)
+        elif conda := _CONDA.match(line):
+            name = normalised(conda.group(1))
+            if len(packages) < MOST_PACKAGES:
+                packages.setdefault("torch" if name == "pytorch" else name, conda.group(2))
         elif part := _LSCPU.match(line):
             cpu.setdefault(part.group(1), part.group(2).strip())
     return rows, gpus, cpu, packages

@@ -38,7 +38,7 @@ def facts_of(text: str, source: str) -> dict[str, Fact]:
     report, report_facts = None, dict[str, Fact]()
     if "ds_report" in found and (piece := _report_lines(lines)) is not None:
         report = ds_report.parse("\n".join(piece[1]), source)
-        if report.fault != ds_report.NOT_FOUND:
+        if report.ops or report.info or report.fault_type:  # not only its name in a shell's complaint
             report_facts = ds_report.facts_of(report)
             texts.append(_told(report, report_facts.get("torch"), piece[0]))
     facts = _with_report(sections(merge(texts)) if texts else {}, report_facts)

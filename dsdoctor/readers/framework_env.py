@@ -1,7 +1,8 @@
 """``accelerate env`` and ``transformers env`` (``transformers-cli env``), in any release.
 
 Grammar: accelerate/commands/env.py of 0.16, 0.24, 0.34 and 1.15; transformers/commands/env.py of 4.12, 4.31, 4.46 and 4.55
-and transformers/cli/system.py of 5.24. All print rows "- Key: value"; the config's rows stand below, after a tab.
+and transformers/cli/system.py of 5.24. All print rows "- Key: value"; the config's rows stand below, after a tab. Copied from a
+page that shows it, the report has lost its dashes and backticks.
 """
 
 import re
@@ -9,8 +10,9 @@ import re
 from dsdoctor.readers import pasted
 from dsdoctor.readers.told import Build, Told, build_of
 
-_HEAD = re.compile(r"^\s*[-*]? ?`?(Accelerate|accelerate|transformers)`? version: (\d\S*)")
-_ROW = re.compile(r"^\s*[-*] ([^:]{2,60}): ?(.*)$")
+_HEAD = re.compile(r"^\s*[-*\u2022]? ?`?(Accelerate|accelerate|transformers)`? version: (\d\S*)")
+_ROW = re.compile(r"^\s*(?:[-*\u2022] ?)?([^:]{2,60}): ?(.*)$")
+_NEXT = re.compile(r"^\s*(?:[-*\u2022] ?)?Platform: ")
 _TORCH = re.compile(r"^(\d+\.\d+[\w.+-]*)(?: \((\w+)\))?")
 _VERSION = re.compile(r"^(\d+\.\d+[\w.+]*)")
 _RAM = re.compile(r"^(\d{1,6}(?:\.\d+)?) GB$")
@@ -29,8 +31,8 @@ def read(lines: list[str]) -> tuple[Told, ...]:
     starts = [(n, head) for n, line in enumerate(lines) if "version: " in line and (head := _HEAD.match(line))]
     told = []
     for number, head in starts:
-        if head.group(1) == "Accelerate" and "`" not in head.group(0):  # a row of `transformers env`
-            continue
+        if "`" not in head.group(0) and not any(map(_NEXT.match, lines[number + 1 : number + 3])):
+            continue  # a row of `transformers env`, or of something else
         told.append(_report(lines[number : number + _MOST_ROWS], number, head.group(1).lower(), head.group(2)))
     return tuple(told)
 
@@ -40,10 +42,10 @@ def _report(lines: list[str], number: int, program: str, version: str) -> Told:
     for line in lines[1:]:
         row = _ROW.match(line)
         if (head := _HEAD.match(line)) and "`" in head.group(0):
-            break
+            break  # the next report
         if row is not None:
             rows.setdefault(row.group(1).strip("`"), row.group(2).strip())
-        elif line.strip() and len(rows) > 8:
+        elif line.strip() and len(rows) > 2 and not line[:1].isspace():
             break
     torch, build = _torch(rows)
     packages = {program: version} | {

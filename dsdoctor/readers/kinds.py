@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from dsdoctor.facts.log import TextKind
-from dsdoctor.readers import accelerate_config, config_in_text, package_list, pasted
+from dsdoctor.readers import accelerate_config, config_in_text, package_list, passing, pasted
 from dsdoctor.readers.ds_report_rows import INFO_TITLE, KNOWN_KEY, TITLE
 
 Landmark = tuple[TextKind, str, re.Pattern[str]]
@@ -31,11 +31,15 @@ landmarks: tuple[Landmark, ...] = (
             ("GPU models and configuration", r"^\s*GPU models and configuration\s*:"), ("OS  ", r"^\s*OS {2,}: ")),
     *_marks("accelerate-env", ("Accelerate` version", r"^\s*[-*] `Accelerate` version: \d"),
             ("Accelerate` default config", r"^\s*[-*] `Accelerate` default config:")),
-    *_marks("transformers-env", ("transformers` version", r"^\s*[-*] `transformers` version: \d")),
+    *_marks("transformers-env", ("transformers` version", r"^\s*[-*] `transformers` version: \d"),
+            ("transformers version", r"^\s*(?:[-*\u2022] ?)?transformers version: \d")),
     *_marks("package-list", ("Package", package_list.HEAD.pattern), ("==", package_list.FREEZE.pattern)),
     *_marks("build-log", ("Successfully installed", r"^(?:#\d+ [\d.]+ )?Successfully installed \S+-\d"),
-            ("already satisfied", r"Requirement already satisfied: \S")),
-    *_marks("conda-list", ("# ", package_list.CONDA_HEAD.pattern), ("=", package_list.EXPORT.pattern)),
+            ("already satisfied", r"Requirement already satisfied: \S"),
+            ("PyTorch extensions root", r"Using \S+ as PyTorch extensions root"), ("CUDA version", passing.MISMATCH.pattern)),
+    *_marks("training-log", ("DeepSpeed info", r"DeepSpeed info: version=\d")),
+    *_marks("conda-list", ("packages in environment", package_list.CONDA_HEAD.pattern),
+            ("# Name", package_list.CONDA_HEAD.pattern), ("=", package_list.EXPORT.pattern)),
     *_marks("nvidia-smi", ("NVIDIA-SMI", r"NVIDIA-SMI (?:\d+\.\d+|has failed)"), ("NVSMI LOG", r"=+NVSMI LOG=+"),
             ("(UUID: GPU-", r"^\s*GPU \d+: .+ \(UUID: GPU-"), ("initialize NVML", r"Failed to initialize NVML"),
             ("nvidia-smi", r"nvidia-smi: (?:command )?not found|command not found: nvidia-smi|'nvidia-smi' is not recognized"),
@@ -44,7 +48,8 @@ landmarks: tuple[Landmark, ...] = (
             ("NVIDIA (R) Cuda compiler", r"nvcc: NVIDIA \(R\) Cuda compiler driver"),
             ("nvcc", r"nvcc: (?:command )?not found|command not found: nvcc|'nvcc' is not recognized")),
     *_marks("ds_config", ('"zero_optimization"', r'^\s*[{,]?\s*"zero_optimization"\s*:'),
-            ('"train_', r'"train_(?:micro_batch_size_per_gpu|batch_size)"\s*:'), ("json = {", r"\bjson = \{\s*$")),
+            ('"train_', r'"train_(?:micro_batch_size_per_gpu|batch_size)"\s*:'), ("json = {", r"\bjson = \{\s*$"),
+            ("print_user_config", r"\bjson = \{\s*$")),
     *_marks("accelerate-config", ("compute_environment", r"^\s*(?:- )?compute_environment: \S"),
             ("deepspeed_config", r"^\s*(?:- )?deepspeed_config:"), ("distributed_type", r"^\s*(?:- )?distributed_type: \S")),
 )  # fmt: skip

@@ -15,10 +15,13 @@ _CACHE = re.compile(r"/py(3)(\d{1,2})\w{0,2}_(?:cu(\d{2,3})|cpu|rocm\w*)(?=[/\s'
 _TORCH = re.compile(
     r"^\W*(?:PyTorch|torch)(?:\.__version__)?(?: version)?\s*[:=]+\s*v?(\d+\.\d+\.\d+[\w.+]*)\s*$", re.IGNORECASE
 )
-_MISMATCH = re.compile(
+MISMATCH = re.compile(
     r"(?:Installed CUDA version (\d+\.\d+) does not match the version torch was compiled with (\d+\.\d+)"
-    r"|The detected CUDA version \((\d+\.\d+)\) mismatches the version that was used to compile ?PyTorch \((\d+\.\d+)\))"
+    r"|The detected CUDA version \((\d+\.\d+)\) mismatches the version that was used to compile(?: ?PyTorch \((\d+\.\d+)\))?)"
 )
+_MISMATCHED = re.compile(
+    r"PyTorch \((\d+\.\d+)\)\. Please make sure to use the same CUDA versions"
+)  # a line of its own before torch 2
 _NVCC = re.compile(r"(?:^|[\s\]])(/[^\s:'\"]{0,300}?)/bin/nvcc(?=\s)")
 _COMPILES = re.compile(r"\s(?:-c|-gencode\S*|--generate-dependencies\S*|-arch\S*)\s")
 _PACKAGES = re.compile(
@@ -43,9 +46,11 @@ class _Heard:
             self.words["deepspeed"] = found.group(1)
         elif "ds_accelerator" in line and (found := _ACCELERATOR.search(line)):
             self.words["accelerator"] = found.group(1)
-        elif "CUDA version" in line and (found := _MISMATCH.search(line)):
+        elif "CUDA version" in line and (found := MISMATCH.search(line)):
             self.words["home_nvcc"] = found.group(1) or found.group(3)
-            self.cache = Build("cuda", found.group(2) or found.group(4))
+            self._built(found.group(2) or found.group(4))
+        elif "same CUDA versions" in line and (found := _MISMATCHED.search(line)):
+            self._built(found.group(1))
         elif "orch" in line and len(line) < 200 and (found := _TORCH.match(line)):
             self.words["torch"] = found.group(1)
         if "/py3" in line and (found := _CACHE.search(line)):
@@ -56,10 +61,13 @@ class _Heard:
             self._folder(found)
         return self.words != before
 
+    def _built(self, cuda: str | None) -> None:
+        self.cache = Build("cuda", cuda) if cuda else self.cache
+
     def _cache_folder(self, found: re.Match[str]) -> None:
         self.words.setdefault("python", f"{found.group(1)}.{found.group(2)}")
         if found.group(3):
-            self.cache = Build("cuda", f"{found.group(3)[:-1]}.{found.group(3)[-1]}")
+            self._built(f"{found.group(3)[:-1]}.{found.group(3)[-1]}")
 
     def _folder(self, found: re.Match[str]) -> None:
         """Where torch or DeepSpeed lie counts before where others do."""

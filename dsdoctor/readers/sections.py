@@ -105,14 +105,11 @@ def _python(told: Told) -> Python | None:
 
 
 def _packages(told: Told) -> Packages | None:
-    if not told.packages:
+    own = {name: version for name, version in (("torch", told.torch), ("deepspeed", told.deepspeed)) if version}
+    named = told.packages | own
+    if not named:
         return None
     location = told.site_packages or UNTOLD
-    named = dict(told.packages)
-    if told.torch and "torch" in named:
-        named["torch"] = told.torch
-    if told.deepspeed and "deepspeed" in named:
-        named["deepspeed"] = told.deepspeed
     found = {name: Distribution(name=name, version=version, location=location) for name, version in named.items()}
     return Packages(distributions=found, partial=not told.whole)
 

@@ -32,6 +32,7 @@ cuDNN version: /usr/lib/x86_64-linux-gnu/libcudnn.so.7.6.3
 Versions of relevant libraries:
 [pip] numpy==1.17.2
 [pip] torch==1.2.0
+[conda] cudatoolkit               10.0.130                      0  
 [conda] pytorch                   1.2.0           py3.7_cuda10.0.130_cudnn7.6.2_0    pytorch
 """  # noqa: W291
 # vllm/collect_env.py: the same rows in boxes, the operating system first.
@@ -99,6 +100,7 @@ def test_a_release_of_2019() -> None:
     assert (told.torch, told.build, told.python, told.nvcc) == ("1.2.0", Build("cuda", "10.0.130"), "3.7", "10.1")
     assert (told.gcc, told.driver, told.platform, told.libc) == ("7.4.0", "418.87.01", None, None)
     assert told.gpus == {0: "Tesla V100-SXM2-16GB", 1: "Tesla V100-SXM2-16GB"}
+    assert told.packages == {"numpy": "1.17.2", "torch": "1.2.0", "cudatoolkit": "10.0.130"}
 
 
 def test_the_boxes_of_vllm() -> None:

@@ -12,6 +12,7 @@ from dsdoctor.facts import (
     DeepSpeed,
     DeepSpeedLive,
     DsConfig,
+    DsReport,
     Fact,
     Gpus,
     Host,
@@ -210,6 +211,26 @@ def test_what_a_training_log_says_in_passing() -> None:
     assert (kits.selected.root, kits.selected.version) == ("/usr/local/cuda-11.7", "11.7")
 
 
+def test_a_message_about_two_releases_of_cuda() -> None:
+    """As torch 1.13 prints it, on two lines, and as torch 2.13 and DeepSpeed do."""
+    freeze = "torch==2.1.2\nnumpy==1.26.0\ndeepspeed==0.14.0\n"
+    for said in (
+        "The detected CUDA version (11.7) mismatches the version that was used to compile\nPyTorch (12.1). Please make sure to use the same CUDA versions.\n",
+        "RuntimeError: The detected CUDA version (11.7) mismatches the version that was used to compilePyTorch (12.1). Please make sure to use the same CUDA versions.\n",
+        "deepspeed.ops.op_builder.builder.CUDAMismatchException: >- DeepSpeed Op Builder: Installed CUDA version 11.7 does not match the version torch was compiled with 12.1, unable to compile\n",
+    ):
+        report = judged(freeze + said)
+        assert "CUDA004" in errors(report), said
+        assert "11.7" in errors(report)["CUDA004"]
+        assert "12.1" in errors(report)["CUDA004"]
+
+
+def test_a_version_without_a_build_is_a_package_still() -> None:
+    found = environment_text.facts_of("- `transformers` version: 4.46.0\n- PyTorch version (GPU?): 2.4.0 (True)\n", "x")
+    assert isinstance(found["packages"], Packages)
+    assert (found["packages"].version("torch"), found["packages"].lacks("deepspeed")) == ("2.4.0", None)
+
+
 def test_a_config_is_judged() -> None:
     text = 'my config:\n```json\n{\n  "train_batch_size": 8,\n  "zero_optimisation": {},\n  "zero_optimization": {"stage": 9}\n}\n```\n'
     found = snapshot(text).ds_config
@@ -220,6 +241,14 @@ def test_a_config_is_judged() -> None:
 def test_a_traceback_of_training_is_no_ds_report_that_died() -> None:
     text = 'Traceback (most recent call last):\n  File "/env/lib/python3.10/site-packages/deepspeed/runtime/engine.py", line 1, in step\nRuntimeError: x\n'
     assert "ds_report" not in environment_text.facts_of(text, "train.log")
+
+
+def test_a_ds_report_that_died_is_one_and_one_that_is_not_there_is_none() -> None:
+    died = (FIXTURES / "ds_report" / "0.19.8__torch-missing.txt").read_text()
+    report = environment_text.facts_of("Epoch 1\n" * 200 + died, "x")["ds_report"]
+    assert isinstance(report, DsReport)
+    assert report.fault_type == "ModuleNotFoundError"
+    assert "ds_report" not in environment_text.facts_of("bash: ds_report: command not found\n", "x")
 
 
 NAMES = (

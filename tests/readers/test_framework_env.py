@@ -77,6 +77,13 @@ def test_older_releases() -> None:
     assert second.gpus == {0: "NVIDIA H100 80GB HBM3"}
 
 
+def test_copied_from_a_page_that_shows_it() -> None:
+    shown = "\n".join(line.removeprefix("- ").replace("`", "") for line in (ACCELERATE + TRANSFORMERS).splitlines())
+    assert [(told.torch, told.gpus, told.ram_bytes) for told in framework_env.parse(shown)] == [
+        (told.torch, told.gpus, told.ram_bytes) for told in framework_env.parse(ACCELERATE + TRANSFORMERS)
+    ]
+
+
 def test_what_is_not_installed_is_not_told() -> None:
     text = "- `transformers` version: 4.55.0\n- Accelerate version: not installed\n- DeepSpeed version: not installed\n- PyTorch version (accelerator?): not installed (NA)\n"
     (told,) = framework_env.parse(text)

@@ -46,6 +46,20 @@ def test_a_scanner_meets_a_landmark_of_each(name: str) -> None:
     assert set(OF[name]) <= seen
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[2024-01-05 10:11:14,345] [INFO] [logging.py:96:log_dist] [Rank 0] DeepSpeed info: version=0.12.6, git-hash=unknown, git-branch=unknown",
+        "Using /home/user/.cache/torch_extensions/py310_cu121 as PyTorch extensions root...",
+        "RuntimeError: The detected CUDA version (11.7) mismatches the version that was used to compile",
+        "[2024-01-05 10:11:12,345] [INFO] [config.py:974:print_user_config]   json = {",
+        "# packages in environment at /opt/conda/envs/train:",
+    ],
+)
+def test_lines_of_a_log_that_tell_of_the_environment_are_landmarks(line: str) -> None:
+    assert any(literal in line and pattern.search(line) for _, literal, pattern in kinds.landmarks)
+
+
 def test_several_in_one_paste_in_their_order() -> None:
     text = "\n".join(
         read(f"transcripts/{name}")

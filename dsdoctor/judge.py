@@ -8,6 +8,7 @@ import msgspec
 from dsdoctor.check import NotApplicable, Unknown
 from dsdoctor.facts import Snapshot, Unavailable
 from dsdoctor.facts.snapshot import SECTIONS
+from dsdoctor.knowledge import ANY_CAUSE
 from dsdoctor.model import Check, Finding, Proof, Severity, Status, Verdict
 from dsdoctor.prescribe import Prescriber
 
@@ -62,7 +63,7 @@ def judge_one(
         return verdict(Status.UNKNOWN, reason=str(stop))
     except Exception as error:  # a check that raises is our bug; the rest of the report goes on
         return verdict(Status.CRASHED, reason=f"{type(error).__name__}: {error}")
-    undeclared = {f.cause for f in findings} - set(check.causes)
+    undeclared = set() if ANY_CAUSE in check.causes else {f.cause for f in findings} - set(check.causes)
     if undeclared:
         return verdict(Status.CRASHED, reason=f"{check.code} names undeclared causes: {', '.join(sorted(undeclared))}")
     if not findings:

@@ -35,7 +35,7 @@ def weigh(causes: Sequence[Cause], verdicts: Iterable[Verdict], log: Log) -> tup
         evidence.setdefault(finding.cause, []).extend(found)
         if verdict.family != "LOG":
             checked[finding.cause] = max(checked.get(finding.cause, 0.0), CHECK_WEIGHT[severity])
-    order = {cause: (weight, place) for cause, weight, place in _named(log)}
+    order = {cause: (weight, place) for cause, weight, place in named(log)}
     last = (0.0, len(log.matches))
 
     def rank(cause: Cause) -> tuple[float, int, bool, int]:
@@ -57,7 +57,7 @@ def weigh(causes: Sequence[Cause], verdicts: Iterable[Verdict], log: Log) -> tup
     )
 
 
-def _named(log: Log) -> list[tuple[str, float, int]]:
+def named(log: Log) -> list[tuple[str, float, int]]:
     """(cause, weight, place in the text) of roots; of masks only when there is no root."""
     roots: dict[str, tuple[float, int]] = {}
     for place, match in enumerate(log.matches):

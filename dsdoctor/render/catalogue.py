@@ -71,8 +71,8 @@ def coverage(knowledge: Knowledge) -> tuple[Covered, ...]:
             seen.setdefault(slug, []).append(check.code)
     lines: dict[str, list[str]] = {}
     for known in knowledge.known_lines().all():
-        for slug in (known.cause,) if known.role == "root" else known.hides:
-            lines.setdefault(slug or "", []).append(known.id)
+        for told in (known.cause,) if known.role == "root" else known.hides:
+            lines.setdefault(told or "", []).append(known.id)
     return tuple(
         Covered(
             cause=slug,

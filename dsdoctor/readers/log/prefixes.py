@@ -52,7 +52,7 @@ def take_apart(raw: bytes) -> Said:
         found = next((m for p in _PREFIXES if (m := p.match(words))), None)
         if found is None:
             break
-        told = {**{k: v for k, v in found.groupdict().items() if v}, **told}
+        told |= {k: v for k, v in found.groupdict().items() if v}
         words = words[found.end() :]
     rank = told.get("rank")
     if rank is None and (inner := _RANK.search(words[:200])):

@@ -7,15 +7,20 @@ import lzma
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
-from typing import IO, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 PAGE_BYTES = 1024 * 1024
 MOST_BYTES = 2 * 1024**3
-LONGEST_LINE = 64 * 1024  # a longer one is cut into pieces
+LONGEST_LINE = 3500  # bytes; a longer one is cut into pieces
 _OVERLAP = 512
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)|[ -/]{0,8}[0-~])")
-_PACKED = {b"\x1f\x8b": ("gzip", gzip.open), b"BZh": ("bzip2", bz2.open), b"\xfd7zXZ": ("xz", lzma.open)}
+_PACKED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
+    b"\x1f\x8b": ("gzip", gzip.open),
+    b"BZh": ("bzip2", bz2.open),
+    b"\xfd7zXZ": ("xz", lzma.open),
+}
+_BROKEN = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 _WIDE = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -67,27 +72,28 @@ class Text:
     def _bounded(self) -> Iterator[bytes]:
         for chunk in self._chunks():
             self.size_bytes += len(chunk)
-            yield chunk
+            if chunk:
+                yield chunk
             if self.size_bytes > MOST_BYTES:
                 self.cut = f"only the first {MOST_BYTES // 1024**3} GiB were read"
                 return
 
     def _chunks(self) -> Iterator[bytes]:
         """Bytes in UTF-8 (or whatever one-byte code it is)."""
-        stream: IO[bytes] = sys.stdin.buffer if self._source == "-" else open(self._source, "rb")  # noqa: SIM115
+        stream: Any = sys.stdin.buffer if self._source == "-" else open(self._source, "rb")  # noqa: SIM115
         try:
-            head = stream.read(8)
-            body: Iterator[bytes] = _rest(stream, head)
+            head = stream.peek(8)
+            body: Iterator[bytes] = _read(stream)
             for magic, (name, opener) in _PACKED.items():
                 if head.startswith(magic):
                     self.packed = name
-                    body = _rest(opener(_Again(head, stream)), b"")  # type: ignore[operator]
+                    body = _read(opener(stream))
             for mark, code in _WIDE.items():
                 if head.startswith(mark):
                     self.packed = "utf-16"
                     body = _decoded(body, code)
             yield from body
-        except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+        except _BROKEN as error:
             self.cut = f"it is damaged from here on: {error}"
         except IsADirectoryError:
             raise
@@ -100,32 +106,21 @@ class Text:
                 stream.close()
 
 
-class _Again:
-    """A stream whose first bytes were read already."""
-
-    def __init__(self, head: bytes, stream: IO[bytes]) -> None:
-        self.head, self.stream = head, stream
-
-    def read(self, size: int = -1) -> bytes:
-        head, self.head = self.head, b""
-        if size < 0:
-            return head + self.stream.read()
-        return head + self.stream.read(max(0, size - len(head)))
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-    closed = False
-
-
-def _rest(stream: IO[bytes], head: bytes) -> Iterator[bytes]:
-    if head:
-        yield head
-    while chunk := stream.read(PAGE_BYTES):
-        yield chunk
+def _read(stream: Any) -> Iterator[bytes]:
+    """About a page at a time; what came before an error is given out before it is raised."""
+    held: list[bytes] = []
+    size = 0
+    try:
+        while chunk := stream.read1(PAGE_BYTES):
+            held.append(chunk)
+            size += len(chunk)
+            if size >= PAGE_BYTES:
+                yield b"".join(held)
+                held, size = [], 0
+    except _BROKEN:
+        yield b"".join(held)
+        raise
+    yield b"".join(held)
 
 
 def _decoded(body: Iterator[bytes], code: str) -> Iterator[bytes]:

@@ -12,8 +12,9 @@ from dsdoctor.readers.log.prefixes import Said
 
 # One of these stands in every line that this module reads.
 FRAGMENTS = (b"rror", b"xception", b"nterrupt", b"xit", b"illed", b"illing", b"ault", b"borted", b"ignal", b"terminate", b"status")  # fmt: skip
+_ENDINGS = "Error|Exception|Interrupt|Exit|Timeout|Abort|Full|Empty"
 _EXCEPTION = re.compile(
-    r"^\s{0,8}((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|Timeout|Abort|Full|Empty))(?:: ?(.*))?$"
+    rf"^\s{{0,8}}((?:[A-Za-z_]\w{{0,60}}\.){{1,8}}\w{{0,60}}(?:{_ENDINGS})|[A-Z]\w{{1,60}}(?:{_ENDINGS}))(?:: ?(.*))?$"
 )
 _NOT_RAISED = re.compile(r"(?:Future|Deprecation|User|Runtime|Syntax|Resource)?Warning$")
 _THROWN = re.compile(r"terminate called after throwing an instance of '([^']{1,120})'")

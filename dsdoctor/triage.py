@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from dsdoctor.facts import Log, LogException, LogExit, LogMatch, LogPlace
+from dsdoctor.facts import Log, LogException, LogMatch, LogPlace
 from dsdoctor.model import Cause, Evidence, Link, Severity, Story, Verdict
 from dsdoctor.plan import counted_findings
 
@@ -17,7 +17,6 @@ CHECK_WEIGHT = {Severity.ERROR: 4.5, Severity.WARNING: 1.5, Severity.INFO: 0.5}
 MASK_WEIGHT = 1.0
 CHAIN = 8  # links that are told
 _CONFIDENCE = {9: 0.97, 8: 0.93, 7: 0.88, 6: 0.8, 5: 0.7, 4: 0.6, 3: 0.5, 2: 0.4, 1: 0.3}
-_TRIED_ELSEWHERE = frozenset({"KeyboardInterrupt"})
 _COLLECT = (
     "the output of every rank from its start, not only its end: the first error is the cause, the last is an echo",
     "ds_report, run in the same environment on the same machine",
@@ -125,12 +124,22 @@ def _links(log: Log, first: LogMatch | None) -> list[Link]:
             add(raised.place, _link("exception", raised.place, raised.raised_in))
     for ended in log.exits:
         if ended.place.where not in quiet:
-            add(ended.place, _link("exit", ended.place, ended.signal))
+            link = _link("exit", ended.place, ended.signal)
+            add(ended.place, msgspec.structs.replace(link, rank=ended.rank))
     ordered = [link for _, link in sorted(events, key=lambda event: event[0])]
-    if first is None:
-        return ordered
-    head = next(link for link in ordered if link.where == first.place.where)
-    return [head, *(link for link in ordered if link is not head)]
+    head = _head(ordered, first)
+    return [*head, *(link for link in ordered if link not in head)]
+
+
+def _head(links: Sequence[Link], first: LogMatch | None) -> list[Link]:
+    """The first fatal event: the line that names the cause; else the first exception, the first end that nobody ordered, ..."""
+    if first is not None:
+        return [link for link in links if link.where == first.place.where][:1]
+    for wanted in ("exception", "exit", "mask"):
+        found = [link for link in links if link.kind == wanted and link.means != "SIGTERM"]
+        if found:
+            return found[:1]
+    return list(links[:1])
 
 
 def _once(exceptions: Iterable[LogException]) -> list[LogException]:
@@ -146,7 +155,7 @@ def _harmless(log: Log) -> list[LogMatch]:
 
 def _tail(log: Log, links: Sequence[Link]) -> tuple[Link, ...]:
     """The most useful lines when nothing was recognised: those told, else the last of each file."""
-    if any(link.kind == "exception" for link in links):
+    if any(link.kind in ("exception", "exit") for link in links):
         return ()
     return tuple(_link("exit", place) for file in log.files for place in file.tail[-5:])
 
@@ -154,10 +163,3 @@ def _tail(log: Log, links: Sequence[Link]) -> tuple[Link, ...]:
 def _link(kind: str, place: LogPlace, means: str | None = None, count: int = 1) -> Link:
     return Link(kind=kind, where=place.where, text=place.text, rank=place.rank, means=means, count=count)  # type: ignore[arg-type]
 
-
-def exit_codes(log: Log) -> dict[str, list[LogExit]]:
-    """Ends of processes by rank, for the reader."""
-    ends: dict[str, list[LogExit]] = {}
-    for ended in log.exits:
-        ends.setdefault("a process" if ended.rank is None else f"rank {ended.rank}", []).append(ended)
-    return ends

@@ -129,7 +129,8 @@ def test_exit_codes_are_decoded(code: int, name: str | None) -> None:
     [
         ("[ERROR] [launch.py:325:sigkill_handler] ['/venv/bin/python', '-u', 't.py'] exits with return code = -9", -9, "SIGKILL", None),
         ("E1130 10:00:00.1 99 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: -11) local_rank: 2 (pid: 71) of binary: /venv/bin/python", -11, "SIGSEGV", 2),
-        ("  exitcode  : -7 (pid: 812)", -7, "SIGBUS", None),
+        ("  rank      : 3 (local_rank: 1)\n  exitcode  : -7 (pid: 812)", -7, "SIGBUS", 3),
+        ("['/venv/bin/python', 't.py', '--local_rank=1'] exits with return code = 3", 3, None, 1),
         ("  traceback : Signal 9 (SIGKILL) received by PID 812", None, "SIGKILL", None),
         ("srun: error: node03: task 5: Exited with exit code 134", 134, "SIGABRT", 5),
         ("srun: error: node03: task 5: Killed", None, "SIGKILL", 5),
@@ -145,7 +146,7 @@ def test_ends_of_processes_are_read(
     tmp_path: Path, line: str, code: int | None, signal: str | None, rank: int | None
 ) -> None:
     (ended,) = log_of(tmp_path, f"before\n{line}\n").exits
-    assert (ended.code, ended.signal, ended.rank, ended.place.line) == (code, signal, rank, 2)
+    assert (ended.code, ended.signal, ended.rank, ended.place.line) == (code, signal, rank, 2 + line.count("\n"))
 
 
 @pytest.mark.parametrize(

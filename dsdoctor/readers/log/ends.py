@@ -16,10 +16,14 @@ _ENDINGS = "Error|Exception|Interrupt|Exit|Timeout|Abort|Full|Empty"
 _EXCEPTION = re.compile(
     rf"^\s{{0,8}}((?:[A-Za-z_]\w{{0,60}}\.){{1,8}}\w{{0,60}}(?:{_ENDINGS})|[A-Z]\w{{1,60}}(?:{_ENDINGS}))(?:: ?(.*))?$"
 )
+_COMPLAINT = re.compile(r"^(ERROR|error|fatal): (\S.*)$")  # of pip, uv, git: they raise nothing
 _NOT_RAISED = re.compile(r"(?:Future|Deprecation|User|Runtime|Syntax|Resource)?Warning$")
 _THROWN = re.compile(r"terminate called after throwing an instance of '([^']{1,120})'")
 _WHAT = re.compile(r"^\s*what\(\): {1,2}(.*)$")
 FRAME = re.compile(r'^\s*(?:\|\s*)?File "([^"]{1,300})", line (\d{1,7}), in (\S{1,120})')
+_LOCAL_RANK = re.compile(r"--local[_-]rank[= ](\d{1,5})")
+_OF_TORCHRUN = re.compile(r"^ {1,4}(?:exitcode|traceback) *: ")
+_TORCHRUN_RANK = re.compile(r"^ {1,4}rank *: (\d{1,6})\b")
 _WORDS = {"Killed": "SIGKILL", "Terminated": "SIGTERM", "Segmentation fault": "SIGSEGV", "Bus error": "SIGBUS", "Aborted": "SIGABRT",
           "Illegal instruction": "SIGILL", "Floating point exception": "SIGFPE", "Out Of Memory": "SIGKILL", "OOMKilled": "SIGKILL"}  # fmt: skip
 _SAID = "|".join(_WORDS)
@@ -50,6 +54,8 @@ def exception(said: Said, place: LogPlace, before: Callable[[int], Sequence[str]
     if thrown := _THROWN.search(said.words):
         return LogException(place=place, type=thrown.group(1))
     found = _EXCEPTION.match(said.words)
+    if found is None and (complaint := _COMPLAINT.match(said.words)):
+        return LogException(place=place, type=complaint.group(1), message=complaint.group(2)[:400])
     if found is None or _NOT_RAISED.search(found.group(1)):
         return None
     kind, message = found.group(1), (found.group(2) or "").strip()
@@ -64,7 +70,7 @@ def _frame(lines: Sequence[str]) -> str | None:
     return None
 
 
-def exit_of(said: Said, place: LogPlace) -> LogExit | None:
+def exit_of(said: Said, place: LogPlace, before: Callable[[int], Sequence[str]]) -> LogExit | None:
     """The end of a process that this line tells, if it does; an end with code 0 counts for nothing."""
     for pattern in _EXITS:
         if found := pattern.search(said.words):
@@ -74,7 +80,7 @@ def exit_of(said: Said, place: LogPlace) -> LogExit | None:
             if code == 0:
                 return None
             named = told.get("signal") or _WORDS.get(told.get("word") or "") or signal_of(-number if number else code)
-            rank = told.get("rank") or told.get("local")
+            rank = told.get("rank") or told.get("local") or _rank(said.words, before)
             pid = told.get("pid")
             return LogExit(
                 place=place,
@@ -83,6 +89,15 @@ def exit_of(said: Said, place: LogPlace) -> LogExit | None:
                 rank=int(rank) if rank else place.rank,
                 pid=int(pid) if pid else None,
             )
+    return None
+
+
+def _rank(words: str, before: Callable[[int], Sequence[str]]) -> str | None:
+    """The rank that a launcher names in the command that ended, or torchrun on a line above."""
+    if own := _LOCAL_RANK.search(words):
+        return own.group(1)
+    if _OF_TORCHRUN.match(words):
+        return next((m.group(1) for line in reversed(before(6)) if (m := _TORCHRUN_RANK.match(line))), None)
     return None
 
 

@@ -75,7 +75,7 @@ class _FileReader:
         self.slices.look(line.number, said.words, line.around.raw_after)
         if len(self.exceptions) < MOST and (raised := ends.exception(said, place, line.around.before)):
             self.exceptions.append(raised)
-        if len(self.exits) < MOST and (ended := ends.exit_of(said, place)):
+        if len(self.exits) < MOST and (ended := ends.exit_of(said, place, line.around.before)):
             self.exits.append(ended)
 
     def file(self) -> LogFile:

@@ -162,4 +162,3 @@ def _tail(log: Log, links: Sequence[Link]) -> tuple[Link, ...]:
 
 def _link(kind: str, place: LogPlace, means: str | None = None, count: int = 1) -> Link:
     return Link(kind=kind, where=place.where, text=place.text, rank=place.rank, means=means, count=count)  # type: ignore[arg-type]
-

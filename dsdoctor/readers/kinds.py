@@ -2,13 +2,24 @@
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from dsdoctor.facts.log import TextKind
 from dsdoctor.readers import accelerate_config, config_in_text, package_list, passing, pasted
 from dsdoctor.readers.ds_report_rows import INFO_TITLE, KNOWN_KEY, TITLE
 
-Landmark = tuple[TextKind, str, re.Pattern[str]]
-"""A kind, a literal that stands in the line, and a pattern that ``search`` finds in it."""
+
+class Landmark(NamedTuple):
+    """A kind, a literal that stands in the line, and a pattern that is found in it (compiled when it is wanted)."""
+
+    kind: TextKind
+    literal: str
+    pattern: str
+
+    def on(self, line: str) -> bool:
+        """Whether this line is one."""
+        return self.literal in line and re.search(self.pattern, line) is not None
+
 
 # A ds_report of which only the end of the program is there.
 DIED = re.compile(
@@ -19,7 +30,7 @@ _NCCL = r"NCCL (?:INFO|WARN|TRACE|VERSION)"
 
 
 def _marks(kind: TextKind, *pairs: tuple[str, str]) -> tuple[Landmark, ...]:
-    return tuple((kind, literal, re.compile(pattern)) for literal, pattern in pairs)
+    return tuple(Landmark(kind, literal, pattern) for literal, pattern in pairs)
 
 
 # A text of which facts can be read begins on such a line, or a little before it.
@@ -81,7 +92,7 @@ def of_lines(lines: list[str]) -> tuple[TextKind, ...]:
     present = [mark for mark in (*landmarks, *_LOGS) if mark[1] in whole]
     for number, line in enumerate(lines):
         for kind, literal, pattern in present:
-            if literal in line and pattern.search(line):
+            if literal in line and re.search(pattern, line):
                 first.setdefault(kind, number)
     for kind, holds in _CONFIRM.items():
         if kind in first and not holds(lines):

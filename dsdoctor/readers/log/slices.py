@@ -11,8 +11,8 @@ HEAD_BYTES = 64 * 1024
 TAIL_BYTES = 32 * 1024
 AFTER = 300  # lines from a landmark on that are kept
 MOST = 12  # landmarks of one text
-_LANDMARKS = [mark for mark in kinds.landmarks if len(fragment(mark[1])) > 4]
-FRAGMENTS = tuple(dict.fromkeys(fragment(literal) for _, literal, _ in _LANDMARKS))
+_LANDMARKS = [mark for mark in kinds.landmarks if len(fragment(mark.literal)) > 4]
+FRAGMENTS = tuple(dict.fromkeys(fragment(mark.literal) for mark in _LANDMARKS))
 
 
 class Slices:
@@ -42,7 +42,7 @@ class Slices:
         """Keep what begins on this line, when it is a landmark that is not kept yet."""
         if number <= self._covered or not self._left:
             return
-        if any(literal in words and pattern.search(words) for _, literal, pattern in _LANDMARKS):
+        if any(mark.on(words) for mark in _LANDMARKS):
             self._left -= 1
             self._covered = number + AFTER
             self._found += [words.encode("utf-8", "replace"), *following(AFTER)]

@@ -84,10 +84,12 @@ def check(
 
 
 def _needs(code: str, function: CheckFunction) -> tuple[dict[str, Any], frozenset[str]]:
-    hints = typing.get_type_hints(function)
+    hints = function.__annotations__
+    if any(isinstance(hint, str) for hint in hints.values()):  # `from __future__ import annotations`
+        hints = typing.get_type_hints(function)
     needs: dict[str, Any] = {}
     optional: set[str] = set()
-    for name in inspect.signature(function).parameters:
+    for name in function.__code__.co_varnames[: function.__code__.co_argcount]:
         hint = hints.get(name)
         if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
             kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]

@@ -4,7 +4,6 @@ import difflib
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -52,10 +51,12 @@ class InterruptedExamination(KeyboardInterrupt):
 
 def examine(request: Request, observe: Observer = nobody) -> Report:
     """Examine and judge. Ctrl-C gives a report of what was known by then, marked ``interrupted``. Raises ExaminationError."""
+    from concurrent.futures import ThreadPoolExecutor
+
     started = time.monotonic()
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(1) as pool:
         started_up = threading.Event()  # the patient comes first: loading takes the interpreter from its probe
-        loading = beside.submit(lambda: (started_up.wait(1.0), load_knowledge())[1])
+        loading = pool.submit(lambda: (started_up.wait(1.0), load_knowledge())[1])
         if request.smoke is not None:
             _check_recipes(request.smoke)
         if request.only or request.skip:

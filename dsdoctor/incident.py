@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
 
 from dsdoctor import __version__
 from dsdoctor.events import Event, Observer, nobody
@@ -98,6 +96,11 @@ def _of_those_versions(log: Log, versions: dict[str, str], signatures: Signature
 
 
 def _contradicts(limits: dict[str, str], versions: dict[str, str]) -> bool:
+    if not limits.keys() & versions.keys():
+        return False
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.version import InvalidVersion, Version
+
     for name, limit in limits.items():
         try:
             if name in versions and not SpecifierSet(limit).contains(Version(versions[name]), prereleases=True):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from dsdoctor.api import Evidence, Finding, Import, Prescriber, Remedy, unknown
 from dsdoctor_checks.rows import first_match, last_lines, remedy_of, run_python
-from dsdoctor_checks.tables import table
+from dsdoctor_checks.tables import causes_in, table
 
 _SIGNALS = {
     "SIGBUS": "a library file is shorter than the program expects: a cut download, a full disk or a network folder",
@@ -13,9 +13,7 @@ _SIGNALS = {
     "SIGABRT": "native code found itself in a state that it could not go on from",
     "SIGKILL": "the kernel ended it, most often because memory ran out",
 }
-IMPORT_CAUSES = tuple(
-    dict.fromkeys(["import-crashes", "import-hangs", *(row["cause"] for row in table("import_errors")["error"])])
-)
+IMPORT_CAUSES = tuple(dict.fromkeys(["import-crashes", "import-hangs", *causes_in("import_errors", "error")]))
 
 
 def import_findings(

@@ -19,7 +19,6 @@ from dsdoctor_checks.rows import first_match, last_lines, remedy_of
 from dsdoctor_checks.tables import table
 from dsdoctor_checks.trials import BUILD_CAUSES
 
-_ROWS = table("run_errors")["error"]
 _CAUSES = ("op-build-hangs", *BUILD_CAUSES)
 _TOLD = ("dskernels", "CUTLASS")  # by OPS002 and OPS012
 
@@ -43,7 +42,7 @@ def _asked(builders: OpBuilders | None) -> tuple[OpBuilder, ...]:
 
 def _silent(builder: OpBuilder, prescriber: Prescriber) -> Finding:
     why = builder.error or f"{builder.missing_sources[0]}, which is not in the package"
-    found = first_match(_ROWS, why)
+    found = first_match(table("run_errors")["error"], why)
     row = table("ops")["op"].get(builder.name)
     users = f" (needed only for {'; '.join(row['features'])})" if row else ""
     return Finding(
@@ -84,7 +83,7 @@ def ops_build(builds: OpBuilds, prescriber: Prescriber) -> Iterator[Finding]:
 
 
 def _failed(build: OpBuild, prescriber: Prescriber) -> Finding:
-    found = first_match(_ROWS, build.first_error, build.error, build.log_tail)
+    found = first_match(table("run_errors")["error"], build.first_error, build.error, build.log_tail)
     cause = found[0]["cause"] if found else "op-build-hangs" if build.outcome == "timed-out" else "op-build-fails"
     said = build.first_error or build.error or _end(build)
     tail = last_lines(build.log_tail, 12)

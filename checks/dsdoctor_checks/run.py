@@ -8,7 +8,6 @@ from dsdoctor_checks.rows import remedy_of
 from dsdoctor_checks.run_text import (
     TABLE,
     again,
-    failures,
     fallen,
     first_line,
     known_failure,
@@ -17,14 +16,13 @@ from dsdoctor_checks.run_text import (
     said,
     speaker,
 )
-from dsdoctor_checks.tables import table
+from dsdoctor_checks.tables import causes_in
 
 _CAUSES = tuple(
     dict.fromkeys(
         [
             "import-crashes", "smoke-fails", *run_hangs.CAUSES, *run_signals.CAUSES,
-            *(row["cause"] for row in failures()),
-            *(row["cause"] for row in table(TABLE)["signal"].values()),
+            *causes_in(TABLE, "run"), *causes_in(TABLE, "error"), *causes_in(TABLE, "signal"),
         ]
     )
 )  # fmt: skip

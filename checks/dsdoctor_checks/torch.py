@@ -24,12 +24,10 @@ from dsdoctor.api import (
 from dsdoctor_checks.imports import IMPORT_CAUSES, import_findings
 from dsdoctor_checks.pairs import pair_findings
 from dsdoctor_checks.rows import first_match, remedy_of, run_python
-from dsdoctor_checks.tables import table
+from dsdoctor_checks.tables import causes_in, table
 from dsdoctor_checks.versions import before, release, series
 
-_CUDA_CAUSES = tuple(
-    dict.fromkeys(["no-gpu-visible", *(row["cause"] for row in table("torch_releases")["cuda_error"])])
-)
+_CUDA_CAUSES = tuple(dict.fromkeys(["no-gpu-visible", *causes_in("torch_releases", "cuda_error")]))
 _AGAIN = "--force-reinstall --no-deps"
 _SEES_GPU = "import torch; print(torch.cuda.is_available())"
 

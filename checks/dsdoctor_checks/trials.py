@@ -14,10 +14,9 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks.op_specs import config_wants, needing
 from dsdoctor_checks.rows import first_match, remedy_of
-from dsdoctor_checks.tables import table
+from dsdoctor_checks.tables import causes_in, table
 
-_ROWS = table("run_errors")["error"]
-BUILD_CAUSES = tuple(dict.fromkeys(("op-build-fails", *(row["cause"] for row in _ROWS))))
+BUILD_CAUSES = tuple(dict.fromkeys(("op-build-fails", *causes_in("run_errors", "error"))))
 
 
 def tried(trials: Trials | None, name: str) -> Trial | None:
@@ -28,7 +27,7 @@ def tried(trials: Trials | None, name: str) -> Trial | None:
 
 def failure(trial: Trial, what: str, prescriber: Prescriber, severity: Severity | None = None) -> Finding:
     """A finding of a trial that failed: its first error line, and the command that repeats it. The words name the cause."""
-    found = first_match(_ROWS, trial.error, trial.output)
+    found = first_match(table("run_errors")["error"], trial.error, trial.output)
     return Finding(
         message=f"{what}: {trial.error}",
         cause=found[0]["cause"] if found else "op-build-fails",

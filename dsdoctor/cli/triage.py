@@ -30,7 +30,6 @@ def _triage(values: dict[str, Any]) -> int:
     from dsdoctor.cli.notes import notes
     from dsdoctor.cli.options import request
     from dsdoctor.cli.output import render_triage, write
-    from dsdoctor.cli.progress import progress
     from dsdoctor.examination import ExaminationError, triage
 
     files = values["files"] or (() if sys.stdin.isatty() else ("-",))
@@ -40,8 +39,13 @@ def _triage(values: dict[str, Any]) -> int:
         raise ExaminationError(f"--json and --format {values['form']} contradict each other")
     form = "json" if values["as_json"] else values["form"] or "text"
     wanted = request({**values, "logs": tuple(files)})
-    with progress(values["live"]) as observe:
-        report = triage(wanted, observe)
+    if values["live"]:
+        from dsdoctor.cli.progress import progress
+
+        with progress(True) as observe:
+            report = triage(wanted, observe)
+    else:
+        report = triage(wanted)
     output = None if values["output"] == "-" else values["output"]
     write(render_triage(report, form, values["verbose"], to_file=bool(output), private=values["redact"]), output)
     for note in notes(report, wanted, form):

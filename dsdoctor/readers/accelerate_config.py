@@ -12,7 +12,7 @@ import warnings
 from typing import Any
 
 from dsdoctor.facts.accelerate_config import AccelerateConfig
-from dsdoctor.readers import pasted
+from dsdoctor.readers import pasted, regex
 
 KEYS = frozenset({
     "compute_environment", "distributed_type", "deepspeed_config", "debug", "downcast_bf16", "dynamo_config", "dynamo_backend",
@@ -22,13 +22,13 @@ KEYS = frozenset({
 LEAST_KEYS = 3  # known ones, at one margin: fewer are some other YAML
 MOST_LINES = 2000
 DEEPEST = 20
-_KEY = re.compile(r"^( *)([A-Za-z_][\w.-]{0,99}|'[^']{1,99}'|\"[^\"]{1,99}\"):(?: +(.*))?$")
-_ITEM = re.compile(r"^( *)- +?(.*)$")
-_SHOWN = re.compile(r"^\s*- ([a-z_]\w*): ?(.*)$")
+_KEY = regex.compile(r"^( *)([A-Za-z_][\w.-]{0,99}|'[^']{1,99}'|\"[^\"]{1,99}\"):(?: +(.*))?$")
+_ITEM = regex.compile(r"^( *)- +?(.*)$")
+_SHOWN = regex.compile(r"^\s*- ([a-z_]\w*): ?(.*)$")
 _WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "{}": {}, "[]": []}
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
-_INT = re.compile(r"[-+]?(?:0|[1-9]\d{0,30})")
-_FLOAT = re.compile(r"[-+]?\d{1,30}\.\d{0,30}(?:[eE][-+]\d{1,3})?|\.(?:inf|nan)")
+_INT = regex.compile(r"[-+]?(?:0|[1-9]\d{0,30})")
+_FLOAT = regex.compile(r"[-+]?\d{1,30}\.\d{0,30}(?:[eE][-+]\d{1,3})?|\.(?:inf|nan)")
 _REFUSED = ("&", "*", "!", "{", "[", "|", ">", "%", "@", "`")
 
 

@@ -6,10 +6,10 @@ Grammar: torch/utils/collect_env.py of the 1.x and 2.x sources, of the 2.13.0 wh
 
 import re
 
-from dsdoctor.readers import pasted
+from dsdoctor.readers import pasted, regex
 from dsdoctor.readers.told import MOST_PACKAGES, Build, Told, build_of, normalised
 
-_ROW = re.compile(
+_ROW = regex.compile(
     r"^\s*(PyTorch version|CUDA used to build PyTorch|ROCM used to build PyTorch|OS|GCC version|Clang version|Libc version"
     r"|Python version|Python platform|Is CUDA available|CUDA runtime version|GPU models and configuration"
     r"|Nvidia driver version)\s*: ?(.*)$"
@@ -17,14 +17,14 @@ _ROW = re.compile(
 _FIRST = "PyTorch version"
 _ALONE = ("CUDA used to build PyTorch", "GPU models and configuration", "Is CUDA available", "Python platform")
 _NONE = ("", "N/A", "None", "Could not collect", "No CUDA")
-_GPU = re.compile(r"^\s*GPU (\d{1,4}): (.+?)(?: \(UUID: .*)?$")
-_PACKAGE = re.compile(r"^\s*\[pip3?\] ([A-Za-z0-9][\w.-]*)==(\S+)")
-_CONDA = re.compile(r"^\s*\[conda\] ([A-Za-z0-9][\w.-]*)\s+(\d\S*)\s+\S+")
-_LSCPU = re.compile(r"^\s*(Architecture|CPU\(s\)|Vendor ID|Model name|Flags)\s*:\s+(\S.*)$")
-_VERSION = re.compile(r"(\d+(?:\.\d+)+)")
-_GCC = re.compile(r"(?:^|\s)(\d{1,2}\.\d+(?:\.\d+)?)(?:\s|$)")
+_GPU = regex.compile(r"^\s*GPU (\d{1,4}): (.+?)(?: \(UUID: .*)?$")
+_PACKAGE = regex.compile(r"^\s*\[pip3?\] ([A-Za-z0-9][\w.-]*)==(\S+)")
+_CONDA = regex.compile(r"^\s*\[conda\] ([A-Za-z0-9][\w.-]*)\s+(\d\S*)\s+\S+")
+_LSCPU = regex.compile(r"^\s*(Architecture|CPU\(s\)|Vendor ID|Model name|Flags)\s*:\s+(\S.*)$")
+_VERSION = regex.compile(r"(\d+(?:\.\d+)+)")
+_GCC = regex.compile(r"(?:^|\s)(\d{1,2}\.\d+(?:\.\d+)?)(?:\s|$)")
 _MOST_GPUS = 64
-_BOXED_OS = re.compile(r"^\s*OS {2,}: ")
+_BOXED_OS = regex.compile(r"^\s*OS {2,}: ")
 _BOXED = 12  # lines from the first row of vLLM's form to its torch
 
 
@@ -51,8 +51,8 @@ def read(lines: list[str]) -> Told | None:
         libc=_told(rows.get("Libc version")),
         gcc=_match(_GCC, re.sub(r"\([^()]*\)", " ", rows.get("GCC version", ""))),
         clang=_match(_VERSION, rows.get("Clang version")),
-        nvcc=_match(re.compile(r"^\s*(\d+\.\d+)"), rows.get("CUDA runtime version")),
-        driver=_match(re.compile(r"(?:^|\s)(\d+\.\d+(?:\.\d+)?)(?:\s|$)"), rows.get("Nvidia driver version")),
+        nvcc=_match(regex.compile(r"^\s*(\d+\.\d+)"), rows.get("CUDA runtime version")),
+        driver=_match(regex.compile(r"(?:^|\s)(\d+\.\d+(?:\.\d+)?)(?:\s|$)"), rows.get("Nvidia driver version")),
         gpus=gpus or None,
         listed=bool(gpus),
         other_gpus=_others(rows),

@@ -4,21 +4,19 @@ DeepSpeed prints it as ``json = {`` with four blanks of indentation (print_user_
 line perhaps behind the prefix of a rank.
 """
 
-import re
-
 import msgspec
 
 from dsdoctor.facts import DsConfig
-from dsdoctor.readers import ds_config, pasted
+from dsdoctor.readers import ds_config, pasted, regex
 
 MOST_LINES = 2000
 MOST_LOOKED = 100_000  # lines, over all braces
 KEYS = frozenset({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu"})
-_PRINTED = re.compile(r"^(.*)\bjson = (\{)\s*$")
-_BRACES = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
-_RANK = re.compile(r"^(?:\[[\w.-]{1,40}\]:? ?|[\w.-]{1,80}: )(?=\s*[\"}\]{])")
-_KEY = re.compile(rf'"(?:{"|".join(sorted(KEYS))})" ?:')
-_PYTHON = re.compile(r"[:,\[]\s*(?:True|False|None)\b")
+_PRINTED = regex.compile(r"^(.*)\bjson = (\{)\s*$")
+_BRACES = regex.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
+_RANK = regex.compile(r"^(?:\[[\w.-]{1,40}\]:? ?|[\w.-]{1,80}: )(?=\s*[\"}\]{])")
+_KEY = regex.compile(rf'"(?:{"|".join(sorted(KEYS))})" ?:')
+_PYTHON = regex.compile(r"[:,\[]\s*(?:True|False|None)\b")
 
 
 def parse(text: str, path: str) -> DsConfig | None:

@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterable
 
 from dsdoctor.facts import DeepSpeed, DsOp, DsReport, Fact, Toolkit, Toolkits, Torch
-from dsdoctor.readers import pasted
+from dsdoctor.readers import pasted, regex
 from dsdoctor.readers.ds_report_rows import INFO_TITLE, KEEP, KNOWN_KEY, NO_RUNTIME, ROW, TITLE, Reading
 
 NOT_FOUND = "no ds_report was found in this text"
 _TRACEBACK = "Traceback (most recent call last):"
-_EXCEPTION = re.compile(r"^([A-Za-z_][\w.]{0,120})(?::\s?(.*))?$")
-_REFUSED = re.compile(r"ds_report: error: (.*)")
-_ABSENT = re.compile(r"ds_report\W.{0,20}(?:command not found|is not recognized|No such file)|ds_report: not found")
+_EXCEPTION = regex.compile(r"^([A-Za-z_][\w.]{0,120})(?::\s?(.*))?$")
+_REFUSED = regex.compile(r"ds_report: error: (.*)")
+_ABSENT = regex.compile(r"ds_report\W.{0,20}(?:command not found|is not recognized|No such file)|ds_report: not found")
 _CPU_ROWS = ("deepspeed_not_implemented", "deepspeed_shm_comm", "deepspeed_ccl_comm")
 _UNITS = {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 _DEATHS = {

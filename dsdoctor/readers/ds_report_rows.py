@@ -4,15 +4,16 @@ import re
 from collections.abc import Iterable
 
 from dsdoctor.facts import DsOp
+from dsdoctor.readers import regex
 
 KEEP = 2000  # characters of one value or message
 _MOST_WARNINGS = 200
 
-ROW = re.compile(
+ROW = regex.compile(
     r"(?<![\w-])([A-Za-z](?:\w|\\_|-){0,60})\s[.\u2026]*\s*\\?\[(YES|NO)\\?\]\s*[.\u2026]+\s*\\?\[(OKAY|NO)\\?\]"
 )
-_NINJA = re.compile(r"(?<![\w-])ninja\s*[.\u2026]+\s*\\?\[(OKAY|FAIL)\\?\]")
-_OP_HEADER = re.compile(r"op name\s*[.\u2026]+\s*installed\s*[.\u2026]+\s*compatible")
+_NINJA = regex.compile(r"(?<![\w-])ninja\s*[.\u2026]+\s*\\?\[(OKAY|FAIL)\\?\]")
+_OP_HEADER = regex.compile(r"op name\s*[.\u2026]+\s*installed\s*[.\u2026]+\s*compatible")
 TITLE = "extension op report"
 INFO_TITLE = "general environment info"
 _KEYS = (
@@ -20,13 +21,15 @@ _KEYS = (
     "deepspeed install path", "deepspeed info", "deepspeed wheel compiled w.", "torch_npu install path",
     "torch_npu version", "ascend_cann version", "shared memory (/dev/shm) size",
 )  # fmt: skip
-KNOWN_KEY = re.compile(r"(?<![\w.])(" + "|".join(re.escape(k) for k in _KEYS) + r")\s?(?:\.{2,}|\u2026[.\u2026]*)\s?")
-_OTHER_KEY = re.compile(r"^\s*([A-Za-z][\w /()-]{1,40}?\.?) (?:\.{2,}|\u2026[.\u2026]*) (.*)$")
-_WARNING = re.compile(r"^\s*\[WARNING\]\s+(.*)$")
-_CHECK_FAILED = re.compile(r"(\w+) compatibility check failed \((.*)\), treating the op as not compatible")
-_ACCELERATOR = re.compile(r"Setting ds_accelerator to (\w{1,20})")
+KNOWN_KEY = regex.compile(
+    r"(?<![\w.])(" + "|".join(re.escape(k) for k in _KEYS) + r")\s?(?:\.{2,}|\u2026[.\u2026]*)\s?"
+)
+_OTHER_KEY = regex.compile(r"^\s*([A-Za-z][\w /()-]{1,40}?\.?) (?:\.{2,}|\u2026[.\u2026]*) (.*)$")
+_WARNING = regex.compile(r"^\s*\[WARNING\]\s+(.*)$")
+_CHECK_FAILED = regex.compile(r"(\w+) compatibility check failed \((.*)\), treating the op as not compatible")
+_ACCELERATOR = regex.compile(r"Setting ds_accelerator to (\w{1,20})")
 _FALLBACK = "Setting accelerator to CPU"
-NO_RUNTIME = re.compile(r"No CUDA runtime is found(?:, using CUDA_HOME='([^']*)')?")
+NO_RUNTIME = regex.compile(r"No CUDA runtime is found(?:, using CUDA_HOME='([^']*)')?")
 
 
 class Reading:

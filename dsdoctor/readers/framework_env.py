@@ -5,17 +5,15 @@ and transformers/cli/system.py of 5.24. All print rows "- Key: value"; the confi
 page that shows it, the report has lost its dashes and backticks.
 """
 
-import re
-
-from dsdoctor.readers import pasted
+from dsdoctor.readers import pasted, regex
 from dsdoctor.readers.told import Build, Told, build_of
 
-_HEAD = re.compile(r"^\s*[-*\u2022]? ?`?(Accelerate|accelerate|transformers)`? version: (\d\S*)")
-_ROW = re.compile(r"^\s*(?:[-*\u2022] ?)?([^:]{2,60}): ?(.*)$")
-_NEXT = re.compile(r"^\s*(?:[-*\u2022] ?)?Platform: ")
-_TORCH = re.compile(r"^(\d+\.\d+[\w.+-]*)(?: \((\w+)\))?")
-_VERSION = re.compile(r"^(\d+\.\d+[\w.+]*)")
-_RAM = re.compile(r"^(\d{1,6}(?:\.\d+)?) GB$")
+_HEAD = regex.compile(r"^\s*[-*\u2022]? ?`?(Accelerate|accelerate|transformers)`? version: (\d\S*)")
+_ROW = regex.compile(r"^\s*(?:[-*\u2022] ?)?([^:]{2,60}): ?(.*)$")
+_NEXT = regex.compile(r"^\s*(?:[-*\u2022] ?)?Platform: ")
+_TORCH = regex.compile(r"^(\d+\.\d+[\w.+-]*)(?: \((\w+)\))?")
+_VERSION = regex.compile(r"^(\d+\.\d+[\w.+]*)")
+_RAM = regex.compile(r"^(\d{1,6}(?:\.\d+)?) GB$")
 _KEYS = {"Numpy version": "numpy", "Huggingface_hub version": "huggingface-hub", "Safetensors version": "safetensors", "Accelerate version": "accelerate",
          "DeepSpeed version": "deepspeed", "PEFT version": "peft"}  # fmt: skip
 _MOST_ROWS = 200

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dsdoctor.facts.log import TextKind
-from dsdoctor.readers import accelerate_config, config_in_text, package_list, passing, pasted
+from dsdoctor.readers import accelerate_config, config_in_text, package_list, passing, pasted, regex
 from dsdoctor.readers.ds_report_rows import INFO_TITLE, KNOWN_KEY, TITLE
 
 
@@ -22,7 +22,7 @@ class Landmark(NamedTuple):
 
 
 # A ds_report of which only the end of the program is there.
-DIED = re.compile(
+DIED = regex.compile(
     r"[/\\]ds_report(?:\.exe)?\", line \d+|[/\\]deepspeed[/\\]env_report\.py\", line \d+|^\s*(?:usage: )?ds_report(?::| \[)"
     r"|ds_report: (?:command )?not found|command not found: ds_report|'ds_report' is not recognized"
 )

@@ -1,14 +1,12 @@
 """``nvcc --version`` (with ``which nvcc`` before it, when that was pasted too)."""
 
-import re
-
 from dsdoctor.facts import Toolkit
-from dsdoctor.readers import pasted
+from dsdoctor.readers import pasted, regex
 
 UNKNOWN_ROOT = "(folder of the pasted nvcc)"
-_RELEASE = re.compile(r"Cuda compilation tools, release (\d+\.\d+)")
-_PATH = re.compile(r"^\s*(/\S*)/bin/nvcc\s*$")
-_MISSING = re.compile(r"nvcc: (?:command )?not found|command not found: nvcc|'nvcc' is not recognized")
+_RELEASE = regex.compile(r"Cuda compilation tools, release (\d+\.\d+)")
+_PATH = regex.compile(r"^\s*(/\S*)/bin/nvcc\s*$")
+_MISSING = regex.compile(r"nvcc: (?:command )?not found|command not found: nvcc|'nvcc' is not recognized")
 
 
 def parse(text: str) -> Toolkit | None:

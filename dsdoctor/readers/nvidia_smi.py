@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from dsdoctor.facts import Gpu, GpuLink, GpuProcess, Gpus
 from dsdoctor.facts.gpu import NvmlState
-from dsdoctor.readers import pasted
+from dsdoctor.readers import pasted, regex
 
 _MIB = 1024 * 1024
 _MOST_GPUS = 1024
@@ -23,20 +23,20 @@ _FAILURES: tuple[tuple[str, NvmlState], ...] = (
         "library-missing",
     ),
 )
-_DRIVER = re.compile(r"Driver Version\s*:\s*(\d+(?:\.\d+)+)")
-_CUDA = re.compile(r"CUDA (?:UMD )?Version\s*:\s*(\d+\.\d+)")
-_NAME_ROW = re.compile(
+_DRIVER = regex.compile(r"Driver Version\s*:\s*(\d+(?:\.\d+)+)")
+_CUDA = regex.compile(r"CUDA (?:UMD )?Version\s*:\s*(\d+\.\d+)")
+_NAME_ROW = regex.compile(
     r"^\|\s*(\d{1,4})\s+(\S+(?: \S+)*) +(On|Off|N/A|ERR!|WDDM|TCC|MCDM)\s*\|\s*[0-9A-Fa-f]+:\S+\s+\S+\s*\|\s*(\S+)\s*\|"
 )
-_MEMORY_ROW = re.compile(
+_MEMORY_ROW = regex.compile(
     r"^\|.*\|\s*(\d+)MiB\s*/\s*(\d+)MiB\s*\|\s*\S+\s+(Default|E\. Process|E\. Thread|Prohibited)\s*\|"
 )
-_MIG_ROW = re.compile(r"^\|\s*\|\s*\|\s*(Enabled|Disabled)\*?\s*\|")
-_PROCESS_ROW = re.compile(
+_MIG_ROW = regex.compile(r"^\|\s*\|\s*\|\s*(Enabled|Disabled)\*?\s*\|")
+_PROCESS_ROW = regex.compile(
     r"^\|\s+(\d{1,4})\s+(?:\S+\s+\S+\s+)?(\d+)\s+(?:C|G|C\+G|M\+C)\s+(\S+(?: \S+)*) +(?:(\d+)MiB|N/A)\s*\|"
 )
-_LIST_ROW = re.compile(r"^GPU (\d{1,4}): (.+?)(?: \(UUID: .*)?$")
-_QUERY_GPU = re.compile(r"^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:")
+_LIST_ROW = regex.compile(r"^GPU (\d{1,4}): (.+?)(?: \(UUID: .*)?$")
+_QUERY_GPU = regex.compile(r"^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:")
 _PATHS = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _MODES: dict[str, Literal["default", "exclusive-process", "exclusive-thread", "prohibited"]] = {
     "Default": "default", "E. Process": "exclusive-process", "Exclusive_Process": "exclusive-process",

@@ -7,31 +7,31 @@ out of it, and a file of requirements looks the same.
 
 import re
 
-from dsdoctor.readers import pasted
+from dsdoctor.readers import pasted, regex
 from dsdoctor.readers.told import MOST_PACKAGES, Build, Told, build_of, normalised
 
 LEAST_LINES = 3  # of the freeze form: fewer are an example in a sentence
 _NAME = r"[A-Za-z0-9][\w.-]{0,99}"
 _VERSION = r"\d[\w.+!*-]{0,99}"
-HEAD = re.compile(r"^\s*Package +Version(?: +(?:Location|Editable project location|Installer|Build))*$")
-_RULE = re.compile(r"^\s*-{3,} +-{3,}")
-_ROW = re.compile(rf"^\s*({_NAME}) +({_VERSION})(?: +\S.*)?$")
-FREEZE = re.compile(rf"^\s*({_NAME})(?:\[[\w,.-]*\])?===?({_VERSION})(?:\s*;.*|\s*--hash.*|\s*\\|\s*#.*)?$")
-_FILE = re.compile(rf"^\s*({_NAME}) @ \S+$")
-_WHEEL = re.compile(r"/[A-Za-z0-9_.]+-(\d[\w.+!]*?)-[^/#]*\.whl(?:#|$)")
-_EDITABLE = re.compile(rf"^\s*# Editable .{{0,80}}\(({_NAME})==({_VERSION})\)")
-_EDITED = re.compile(r"^\s*-e \S+|^\s*#")
-CONDA_HEAD = re.compile(r"^\s*# packages in environment at (\S.*?):?$|^\s*# Name +Version +Build")
-_CONDA_ROW = re.compile(rf"^\s*(_?{_NAME}) +({_VERSION}) +(\S+)(?: +(\S+))?$")
-EXPORT = re.compile(rf"^\s*- (_?{_NAME})=({_VERSION})(?:=(\S+))?$")
-_EXPORT_PIP = re.compile(rf"^\s*- ({_NAME})==({_VERSION})$")
-_PREFIX = re.compile(r"^\s*prefix: (\S.*)$")
-_INSTALLED = re.compile(r"^(?:#\d+ [\d.]+ )?Successfully installed (\S.*)$")
-_SATISFIED = re.compile(
+HEAD = regex.compile(r"^\s*Package +Version(?: +(?:Location|Editable project location|Installer|Build))*$")
+_RULE = regex.compile(r"^\s*-{3,} +-{3,}")
+_ROW = regex.compile(rf"^\s*({_NAME}) +({_VERSION})(?: +\S.*)?$")
+FREEZE = regex.compile(rf"^\s*({_NAME})(?:\[[\w,.-]*\])?===?({_VERSION})(?:\s*;.*|\s*--hash.*|\s*\\|\s*#.*)?$")
+_FILE = regex.compile(rf"^\s*({_NAME}) @ \S+$")
+_WHEEL = regex.compile(r"/[A-Za-z0-9_.]+-(\d[\w.+!]*?)-[^/#]*\.whl(?:#|$)")
+_EDITABLE = regex.compile(rf"^\s*# Editable .{{0,80}}\(({_NAME})==({_VERSION})\)")
+_EDITED = regex.compile(r"^\s*-e \S+|^\s*#")
+CONDA_HEAD = regex.compile(r"^\s*# packages in environment at (\S.*?):?$|^\s*# Name +Version +Build")
+_CONDA_ROW = regex.compile(rf"^\s*(_?{_NAME}) +({_VERSION}) +(\S+)(?: +(\S+))?$")
+EXPORT = regex.compile(rf"^\s*- (_?{_NAME})=({_VERSION})(?:=(\S+))?$")
+_EXPORT_PIP = regex.compile(rf"^\s*- ({_NAME})==({_VERSION})$")
+_PREFIX = regex.compile(r"^\s*prefix: (\S.*)$")
+_INSTALLED = regex.compile(r"^(?:#\d+ [\d.]+ )?Successfully installed (\S.*)$")
+_SATISFIED = regex.compile(
     rf"Requirement already satisfied: ({_NAME})[^()]{{0,300}}? in (\S+)[^()]*(?:\(from [^()]*\) )?\(({_VERSION})\)$"
 )
-_UV_CHANGE = re.compile(rf"^ [+~] ({_NAME})==({_VERSION})(?: \(.*\))?$")
-_CONDA_CUDA = re.compile(r"(?:^|_)cuda_?(\d+\.\d+|\d{3})(?:_|$)")
+_UV_CHANGE = regex.compile(rf"^ [+~] ({_NAME})==({_VERSION})(?: \(.*\))?$")
+_CONDA_CUDA = regex.compile(r"(?:^|_)cuda_?(\d+\.\d+|\d{3})(?:_|$)")
 
 
 class _List:

@@ -6,28 +6,28 @@ Messages: deepspeed/__init__.py, accelerator/real_accelerator.py and op_builder/
 
 import re
 
-from dsdoctor.readers import pasted
+from dsdoctor.readers import pasted, regex
 from dsdoctor.readers.told import Build, Told, build_of
 
-_ENGINE = re.compile(r"DeepSpeed info: version=(\d[\w.+-]*)")
-_ACCELERATOR = re.compile(r"Setting ds_accelerator to (\w{1,20})")
-_CACHE = re.compile(r"/py(3)(\d{1,2})\w{0,2}_(?:cu(\d{2,3})|cpu|rocm\w*)(?=[/\s'\"]|\.\.\.|$)")
-_TORCH = re.compile(
+_ENGINE = regex.compile(r"DeepSpeed info: version=(\d[\w.+-]*)")
+_ACCELERATOR = regex.compile(r"Setting ds_accelerator to (\w{1,20})")
+_CACHE = regex.compile(r"/py(3)(\d{1,2})\w{0,2}_(?:cu(\d{2,3})|cpu|rocm\w*)(?=[/\s'\"]|\.\.\.|$)")
+_TORCH = regex.compile(
     r"^\W*(?:PyTorch|torch)(?:\.__version__)?(?: version)?\s*[:=]+\s*v?(\d+\.\d+\.\d+[\w.+]*)\s*$", re.IGNORECASE
 )
-MISMATCH = re.compile(
+MISMATCH = regex.compile(
     r"(?:Installed CUDA version (\d+\.\d+) does not match the version torch was compiled with (\d+\.\d+)"
     r"|The detected CUDA version \((\d+\.\d+)\) mismatches the version that was used to compile(?: ?PyTorch \((\d+\.\d+)\))?)"
 )
-_MISMATCHED = re.compile(
+_MISMATCHED = regex.compile(
     r"PyTorch \((\d+\.\d+)\)\. Please make sure to use the same CUDA versions"
 )  # a line of its own before torch 2
-_NVCC = re.compile(r"(?:^|[\s\]])(/[^\s:'\"]{0,300}?)/bin/nvcc(?=\s)")
-_COMPILES = re.compile(r"\s(?:-c|-gencode\S*|--generate-dependencies\S*|-arch\S*)\s")
-_PACKAGES = re.compile(
+_NVCC = regex.compile(r"(?:^|[\s\]])(/[^\s:'\"]{0,300}?)/bin/nvcc(?=\s)")
+_COMPILES = regex.compile(r"\s(?:-c|-gencode\S*|--generate-dependencies\S*|-arch\S*)\s")
+_PACKAGES = regex.compile(
     r"((/[^\s:'\"]{0,300}?)/lib(?:64)?/python(3\.\d{1,2})/(site|dist)-packages)(/(?:torch|deepspeed)/)?"
 )
-_PREFIXED = re.compile(r"^/(?:usr|usr/local)?$|/\.local$")
+_PREFIXED = regex.compile(r"^/(?:usr|usr/local)?$|/\.local$")
 
 
 class _Heard:

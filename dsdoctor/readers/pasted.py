@@ -1,13 +1,13 @@
 """Clean text that was copied from a terminal, an issue or a mail: bounded, without escapes, quotes, prompts and fences."""
 
-import re
+from dsdoctor.readers import regex
 
 HEAD_CHARACTERS = 4 * 1024 * 1024
 TAIL_CHARACTERS = 1024 * 1024
 LINE_CHARACTERS = 4000
 
 # CSI and OSC sequences, other two-character escapes; then what is left of a colour when the ESC byte was lost or shown.
-_ESCAPES = re.compile(
+_ESCAPES = regex.compile(
     r"(?:\x1b|\u241b|\^\[)\[[0-?]{0,64}[ -/]{0,8}[@-~]"
     r"|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]"
     r"|\x1b\][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)"
@@ -15,9 +15,9 @@ _ESCAPES = re.compile(
     r"|\[(?:0|9[123])?m"
 )
 # Controls, zero-width and bidirectional marks, lone surrogates. Tab is turned into a blank first.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-_QUOTE = re.compile(r"^(?:\s{0,3}>)+ ?")
-_FENCE = re.compile(r"^\s*(?:```|~~~)[\w+-]*\s*$")
+_CONTROLS = regex.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_QUOTE = regex.compile(r"^(?:\s{0,3}>)+ ?")
+_FENCE = regex.compile(r"^\s*(?:```|~~~)[\w+-]*\s*$")
 _TRACES = ("[0m", "[9", "^[", "\u241b")  # of an escape, in a line that is printable
 
 

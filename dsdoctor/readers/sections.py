@@ -22,18 +22,19 @@ from dsdoctor.facts import (
     Torch,
 )
 from dsdoctor.facts.host import PackageManager
+from dsdoctor.readers import regex
 from dsdoctor.readers.nvcc import UNKNOWN_ROOT
 from dsdoctor.readers.told import Told
 
 UNTOLD = "(not in the text)"
 HOME_ROOT = "(CUDA_HOME of the run)"
-_LINUX = re.compile(
+_LINUX = regex.compile(
     r"^Linux-(.+?)-(x86_64|aarch64|ppc64le|i686|riscv64|s390x|armv7l)-with-?(?:(glibc|musl)(\d+\.\d+))?"
 )
-_MAC = re.compile(r"^(?:macOS|Darwin)-([\d.]+)-(arm64|x86_64)")
-_WINDOWS = re.compile(r"^Windows-\w+-([\d.]+)")
-_MACHINE = re.compile(r"\((x86_64|aarch64|ppc64le|arm64|AMD64)\)\s*$")
-_RELEASE = re.compile(r"\bv?(\d+(?:\.\d+)*)")
+_MAC = regex.compile(r"^(?:macOS|Darwin)-([\d.]+)-(arm64|x86_64)")
+_WINDOWS = regex.compile(r"^Windows-\w+-([\d.]+)")
+_MACHINE = regex.compile(r"\((x86_64|aarch64|ppc64le|arm64|AMD64)\)\s*$")
+_RELEASE = regex.compile(r"\bv?(\d+(?:\.\d+)*)")
 _DISTRIBUTIONS: tuple[tuple[str, str, PackageManager], ...] = (
     ("Ubuntu", "ubuntu", "apt"), ("Debian", "debian", "apt"), ("Pop!_OS", "pop", "apt"), ("Linux Mint", "linuxmint", "apt"),
     ("Red Hat Enterprise Linux", "rhel", "dnf"), ("Rocky Linux", "rocky", "dnf"), ("AlmaLinux", "almalinux", "dnf"),
@@ -41,8 +42,8 @@ _DISTRIBUTIONS: tuple[tuple[str, str, PackageManager], ...] = (
     ("Amazon Linux", "amzn", "yum"), ("SUSE", "sles", "zypper"), ("openSUSE", "opensuse", "zypper"), ("Arch Linux", "arch", "pacman"),
     ("Alpine", "alpine", "apk"),
 )  # fmt: skip
-_NAMED = re.compile(r"/cuda-(\d+\.\d+)(?:\.\d+)?/?$")
-_CONDA = re.compile(r"(?:mini|ana|micro|mamba)(?:conda|forge|mamba)?\d?(?:/|$)|/conda(?:/|$)|/envs/[^/]+$")
+_NAMED = regex.compile(r"/cuda-(\d+\.\d+)(?:\.\d+)?/?$")
+_CONDA = regex.compile(r"(?:mini|ana|micro|mamba)(?:conda|forge|mamba)?\d?(?:/|$)|/conda(?:/|$)|/envs/[^/]+$")
 
 
 def sections(told: Told) -> dict[str, Fact]:

@@ -1,18 +1,19 @@
 """What one environment text tells, before it is weighed against others: words, not yet sections."""
 
-import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
 
+from dsdoctor.readers import regex
+
 Exactness = Literal[0, 1, 2]
 MOST_PACKAGES = 5000
 
-_NAME = re.compile(r"[-_.]+")
-_LOCAL_CUDA = re.compile(r"\+cu(\d{1,3})(\d)(?:\D|$)")
-_LOCAL_HIP = re.compile(r"\+rocm(\d+\.\d+)")
-_LOCAL_CPU = re.compile(r"\+cpu(?:\W|$)")
+_NAME = regex.compile(r"[-_.]+")
+_LOCAL_CUDA = regex.compile(r"\+cu(\d{1,3})(\d)(?:\D|$)")
+_LOCAL_HIP = regex.compile(r"\+rocm(\d+\.\d+)")
+_LOCAL_CPU = regex.compile(r"\+cpu(?:\W|$)")
 
 
 class Build(msgspec.Struct, frozen=True):

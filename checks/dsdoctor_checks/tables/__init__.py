@@ -12,6 +12,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+_CAUSE = re.compile(r"""(?:^|[{,] ?)cause = ["']([\w-]+)["']""", re.MULTILINE)
+_GROUP = re.compile(r"\[+(\w+)")
 _HEAD = re.compile(r"^\[([\w-]+)\]$", re.MULTILINE)
 
 
@@ -54,3 +56,14 @@ class Rows(Mapping[str, dict[str, Any]]):
 def causes() -> Rows:
     """causes.toml, cause by cause."""
     return Rows(resources.files(__package__).joinpath("causes.toml").read_text("utf-8"))
+
+
+@cache
+def causes_in(name: str, *groups: str) -> tuple[str, ...]:
+    """The causes that rows of ``groups`` in a table name, without parsing it: checks declare them when they are loaded."""
+    text = resources.files(__package__).joinpath(f"{name}.toml").read_text("utf-8")
+    found: dict[str, None] = {}
+    for part in re.split(r"^(?=\[)", text, flags=re.MULTILINE):
+        if (head := _GROUP.match(part)) and head.group(1) in groups:
+            found.update(dict.fromkeys(_CAUSE.findall(part)))
+    return tuple(found)

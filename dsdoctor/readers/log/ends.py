@@ -4,31 +4,31 @@ Wordings: CPython's traceback module and subprocess; deepspeed/launcher/launch.p
 (errors/__init__.py, multiprocessing/errors) 2.13; Slurm's srun; Open MPI's mpirun and Hydra; bash, docker, kubelet.
 """
 
-import re
 from collections.abc import Callable, Sequence
 
 from dsdoctor.facts import LogException, LogExit, LogPlace
+from dsdoctor.readers import regex
 from dsdoctor.readers.log.prefixes import Said
 
 # One of these stands in every line that this module reads.
 FRAGMENTS = (b"rror", b"xception", b"nterrupt", b"xit", b"illed", b"illing", b"ault", b"borted", b"ignal", b"terminate", b"status")  # fmt: skip
 _ENDINGS = "Error|Exception|Interrupt|Exit|Timeout|Abort|Full|Empty"
-_EXCEPTION = re.compile(
+_EXCEPTION = regex.compile(
     rf"^\s{{0,8}}((?:[A-Za-z_]\w{{0,60}}\.){{1,8}}\w{{0,60}}(?:{_ENDINGS})|[A-Z]\w{{1,60}}(?:{_ENDINGS}))(?:: ?(.*))?$"
 )
-_COMPLAINT = re.compile(r"^(ERROR|error|fatal): (\S.*)$")  # of pip, uv, git: they raise nothing
-_NOT_RAISED = re.compile(r"(?:Future|Deprecation|User|Runtime|Syntax|Resource)?Warning$")
-_THROWN = re.compile(r"terminate called after throwing an instance of '([^']{1,120})'")
-_WHAT = re.compile(r"^\s*what\(\): {1,2}(.*)$")
-FRAME = re.compile(r'^\s*(?:\|\s*)?File "([^"]{1,300})", line (\d{1,7}), in (\S{1,120})')
-_LOCAL_RANK = re.compile(r"--local[_-]rank[= ](\d{1,5})")
-_OF_TORCHRUN = re.compile(r"^ {1,4}(?:exitcode|traceback) *: ")
-_TORCHRUN_RANK = re.compile(r"^ {1,4}rank *: (\d{1,6})\b")
+_COMPLAINT = regex.compile(r"^(ERROR|error|fatal): (\S.*)$")  # of pip, uv, git: they raise nothing
+_NOT_RAISED = regex.compile(r"(?:Future|Deprecation|User|Runtime|Syntax|Resource)?Warning$")
+_THROWN = regex.compile(r"terminate called after throwing an instance of '([^']{1,120})'")
+_WHAT = regex.compile(r"^\s*what\(\): {1,2}(.*)$")
+FRAME = regex.compile(r'^\s*(?:\|\s*)?File "([^"]{1,300})", line (\d{1,7}), in (\S{1,120})')
+_LOCAL_RANK = regex.compile(r"--local[_-]rank[= ](\d{1,5})")
+_OF_TORCHRUN = regex.compile(r"^ {1,4}(?:exitcode|traceback) *: ")
+_TORCHRUN_RANK = regex.compile(r"^ {1,4}rank *: (\d{1,6})\b")
 _WORDS = {"Killed": "SIGKILL", "Terminated": "SIGTERM", "Segmentation fault": "SIGSEGV", "Bus error": "SIGBUS", "Aborted": "SIGABRT",
           "Illegal instruction": "SIGILL", "Floating point exception": "SIGFPE", "Out Of Memory": "SIGKILL", "OOMKilled": "SIGKILL"}  # fmt: skip
 _SAID = "|".join(_WORDS)
 _EXITS = tuple(
-    re.compile(pattern)
+    regex.compile(pattern)
     for pattern in (
         r"exits with return code = (?P<code>-?\d{1,10})",
         r"exitcode *: (?P<code>-?\d{1,10}) \(pid: (?P<pid>\d{1,9})\)",

@@ -1,17 +1,16 @@
 """What stands before the words of a program: time, rank, host, stream, as launchers, schedulers and collectors write it."""
 
 import json
-import re
 from typing import NamedTuple
 
-from dsdoctor.readers import pasted
+from dsdoctor.readers import pasted, regex
 
 LONGEST = 4000  # characters of a line that are looked at
 _MOST_PREFIXES = 5
 _DAY = r"\d{4}[-/]\d\d[-/]\d\d|\d\d[-/]\d\d[-/]\d{4}"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _PREFIXES = tuple(
-    re.compile(pattern)
+    regex.compile(pattern)
     for pattern in (
         r">+ ?(?!>)",  # quoted in a mail or an issue
         rf"\[?(?P<time>(?:{_DAY})[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?)\]?(?: -| \|)? ?",
@@ -30,8 +29,8 @@ _PREFIXES = tuple(
         r"(?P<host>(?!gcc|clang|python|pip|lib|cuda|x86)[a-z][a-z.-]{0,30}\d[a-z0-9.-]{0,60}): (?=\S)",  # pdsh
     )
 )
-_RANK = re.compile(r"\[(?:[^\]]{0,80} )?[Rr]ank ?:?(\d{1,5})\]|\bglobal[_ ]rank[:= ]{1,3}(\d{1,5})\b")
-_JSON_LOG = re.compile(r'^\{"(?:log|message|msg|text)": ?"')
+_RANK = regex.compile(r"\[(?:[^\]]{0,80} )?[Rr]ank ?:?(\d{1,5})\]|\bglobal[_ ]rank[:= ]{1,3}(\d{1,5})\b")
+_JSON_LOG = regex.compile(r'^\{"(?:log|message|msg|text)": ?"')
 
 
 class Said(NamedTuple):

@@ -2,21 +2,24 @@
 
 import asyncio
 import io
+import os
 from pathlib import Path
 
 import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from dsdoctor.examination import Request, diagnose, load_knowledge, read_snapshot
+from dsdoctor.examination import Request, diagnose, load_knowledge, read_snapshot, triage
 from dsdoctor.facts import Smoke
 from dsdoctor.model import Report
 from dsdoctor.render import smoke, text
+from dsdoctor.render import triage as render_triage
 
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / "fixtures/smoke/h200/runs.json"
 SHOWN = ("zero2", "zero3-nvme", "pipeline", "moe")
 MACHINE = ROOT / "fixtures/machines/h200-arch-list-9.0a"
+LOG = ROOT / "fixtures/logs/launcher-cpu-adam-ninja-missing/log.txt"
 WIDTH, HEIGHT = 100, 34
 WIDE = 114  # a row of a run
 
@@ -40,6 +43,12 @@ def smoke_picture() -> str:
     return picture(smoke.render(Smoke(runs=runs), width=WIDE, color=True), "dsdoctor smoke", WIDE)
 
 
+def triage_picture() -> str:
+    """SVG of what is said of a recorded log."""
+    report = triage(Request(logs=(os.path.relpath(LOG, ROOT),)))
+    return picture(render_triage.render(report, width=WIDTH, color=True), "dsdoctor triage")
+
+
 async def tui_picture(report: Report) -> str:
     """SVG of the TUI's first screen."""
     from dsdoctor.tui.app import DoctorApp
@@ -52,12 +61,14 @@ async def tui_picture(report: Report) -> str:
 
 
 def main() -> None:
-    """Write docs/report.svg, docs/smoke.svg and docs/tui.svg."""
+    """Write docs/report.svg, docs/smoke.svg, docs/triage.svg and docs/tui.svg."""
+    os.chdir(ROOT)
     report = diagnose(read_snapshot(str(MACHINE)).replace(origin="h200"), load_knowledge())
     (ROOT / "docs/report.svg").write_text(
         spaced(picture(text.render(report, width=WIDTH, color=True), "dsdoctor check")), "utf-8"
     )
     (ROOT / "docs/smoke.svg").write_text(spaced(smoke_picture()), "utf-8")
+    (ROOT / "docs/triage.svg").write_text(spaced(triage_picture()), "utf-8")
     (ROOT / "docs/tui.svg").write_text(spaced(asyncio.run(tui_picture(report))), "utf-8")
 
 

@@ -81,7 +81,7 @@ def _confidence(said: float, checked: float) -> float:
 
 def tell(log: Log, causes: Sequence[Cause]) -> Story:
     """How the run fell: its first fatal event, what followed from it, and what only looks bad."""
-    first = next((m for c in causes for m in _best(log, c.cause)), None)
+    first = next((m for c in causes for m in _first(log, c.cause)), None)
     links = _links(log, first)
     fell = bool(links)
     recognised = fell and any(c.severity is Severity.ERROR or c.codes == ("LOG002",) for c in causes)
@@ -95,10 +95,11 @@ def tell(log: Log, causes: Sequence[Cause]) -> Story:
     )
 
 
-def _best(log: Log, cause: str) -> list[LogMatch]:
-    """The surest root of a cause; of equally sure ones the first."""
+def _first(log: Log, cause: str) -> list[LogMatch]:
+    """The first line that names a cause about as surely as any does."""
     roots = [m for m in log.matches if m.role == "root" and m.cause == cause]
-    return sorted(roots, key=lambda m: -m.weight)[:1]
+    best = max((m.weight for m in roots), default=0)
+    return [m for m in roots if m.weight >= best - 2][:1]
 
 
 def _links(log: Log, first: LogMatch | None) -> list[Link]:

@@ -2,6 +2,7 @@
 
 from dsdoctor.model import Cause, Link, Report, Step
 
+CERTAIN = 0.9
 SURE = 0.6
 LIKELY = 0.25  # below it a cause is one of the machine, not of the run
 KINDS = {"cause": "cause", "exception": "raised in", "mask": "last words", "collateral": "followed", "exit": "ended", "harmless": "harmless"}  # fmt: skip
@@ -15,17 +16,18 @@ def likely(report: Report) -> list[Cause]:
 
 
 def steps(report: Report) -> list[Step]:
-    """What to do: for what surely killed the run, or, when nothing did so surely, for all that may have."""
+    """What to do: for what killed the run as surely as anything did, and nothing that is only likely beside a certainty."""
     causes = likely(report)
-    sure = [cause for cause in causes if (cause.confidence or 0.0) >= SURE] or causes
-    wanted = {cause.cause for cause in sure}
+    best = max((cause.confidence or 0.0 for cause in causes), default=0.0)
+    limit = CERTAIN - 0.1 if best >= CERTAIN else min(best, SURE)
+    wanted = {cause.cause for cause in causes if (cause.confidence or 0.0) >= limit}
     return [step for step in report.plan if step.cause in wanted]
 
 
 def sure(cause: Cause) -> str:
     """Confidence in a word: a number would promise more than it holds."""
     confidence = cause.confidence or 0.0
-    return "certain" if confidence >= 0.9 else "likely" if confidence >= SURE else "possible"
+    return "certain" if confidence >= CERTAIN else "likely" if confidence >= SURE else "possible"
 
 
 def headline(report: Report) -> str:
@@ -53,3 +55,14 @@ def meaning(link: Link, number: int) -> str:
     if not link.means or link.kind == "exit" or (number == 1 and link.kind == "cause"):
         return ""
     return f"{KINDS[link.kind]}: {link.means}"
+
+
+def nearest(where: str, report: Report) -> str:
+    """``file:line`` without folders, unless two files share a name."""
+    log = report.facts.log
+    names = [file.name for file in log.files] if log is not None else []
+    short = [name.replace("\\", "/").rpartition("/")[2] for name in names]
+    file, _, line = where.rpartition(":")
+    if file not in names or len(set(short)) < len(short):
+        return where
+    return f"{short[names.index(file)]}:{line}"

@@ -2,7 +2,7 @@
 
 from dsdoctor.model import Link, Report, Story
 from dsdoctor.render.plain import cut
-from dsdoctor.render.story import headline, likely, meaning, reason, said, steps, sure
+from dsdoctor.render.story import headline, likely, meaning, nearest, reason, said, steps, sure
 from dsdoctor.render.text import Page, add_plan, add_unknowns
 from dsdoctor.render.told import told
 
@@ -14,11 +14,11 @@ def render(report: Report, *, width: int = 80, color: bool = False, unicode: boo
     page = Page(width, color, unicode)
     story = report.story or Story(fell=False, recognised=False)
     _answer(page, report, story)
-    _chain(page, story)
+    _chain(page, report, story)
     _causes(page, report, verbosity)
     add_plan(page, report, steps(report))
     _collect(page, story)
-    _harmless(page, story)
+    _harmless(page, report, story)
     if verbosity > 0:
         add_unknowns(page, report, verbosity)
     _read(page, report)
@@ -30,23 +30,23 @@ def _answer(page: Page, report: Report, story: Story) -> None:
     if why := reason(report):
         page.wrap(why, "  ")
     for link in story.tail:
-        _line(page, link)
+        _line(page, report, link)
 
 
-def _chain(page: Page, story: Story) -> None:
+def _chain(page: Page, report: Report, story: Story) -> None:
     if not story.chain:
         return
     page.heading("What happened")
     for number, link in enumerate(story.chain, 1):
-        _line(page, link, f"{number}.")
+        _line(page, report, link, f"{number}.")
         if told := meaning(link, number):
             page.wrap(told, "       ")
 
 
-def _line(page: Page, link: Link, number: str = "") -> None:
+def _line(page: Page, report: Report, link: Link, number: str = "") -> None:
     rank = "" if link.rank is None else f" rank {link.rank}:"
     times = f" (x{link.count})" if link.count > 1 else ""
-    page.add(f"  {number:3} {page.paint(link.where, 'dim')}{rank}{times}")
+    page.add(f"  {number:3} {page.paint(nearest(link.where, report), 'dim')}{rank}{times}")
     page.add("       " + cut(said(link), max(page.width - 7, 40), unicode=page.unicode))
 
 
@@ -60,7 +60,10 @@ def _causes(page: Page, report: Report, verbosity: int) -> None:
         symptom = f", a symptom of {cause.explained_by}" if cause.explained_by else ""
         page.wrap(f"{cause.title} ({sure(cause)}; {cause.cause}{symptom})", f"  {number}. ")
         for evidence in cause.evidence if verbosity > 0 else cause.evidence[:2]:
-            page.add("     " + cut(f"{evidence.where}  {evidence.text}", page.width - 5, unicode=page.unicode))
+            page.add(
+                "     "
+                + cut(f"{nearest(evidence.where, report)}  {evidence.text}", page.width - 5, unicode=page.unicode)
+            )
     if len(causes) > len(shown):
         page.add(f"  and {len(causes) - len(shown)} more (-v)")
 
@@ -72,11 +75,11 @@ def _collect(page: Page, story: Story) -> None:
             page.wrap(thing, f"  {page.bullet} ")
 
 
-def _harmless(page: Page, story: Story) -> None:
+def _harmless(page: Page, report: Report, story: Story) -> None:
     if story.harmless:
         page.heading("Seen, harmless")
         for link in story.harmless:
-            page.add("  " + cut(f"{link.where}  {link.text}", page.width - 2, unicode=page.unicode))
+            page.add("  " + cut(f"{nearest(link.where, report)}  {link.text}", page.width - 2, unicode=page.unicode))
             page.wrap(link.means or "", "       ")
 
 

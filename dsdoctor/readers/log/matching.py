@@ -24,7 +24,7 @@ class Matches:
         self._waiting: list[tuple[Signature, LogMatch]] = []  # for the end of the text
 
     def look(self, line: Line, said: Said, place: LogPlace) -> None:
-        """Match one line; roots suppress the harmless readings of it. A line of source that a traceback shows says nothing."""
+        """Match one line; any other reading of it suppresses the harmless ones. Source that a traceback shows says nothing."""
         if _is_source(line, said):
             return
         here = []
@@ -32,9 +32,9 @@ class Matches:
             anchor = self._signatures.anchor(number)
             if anchor in said.line and (match := _match(self._signatures[number], line, said, place)):
                 here.append((self._signatures[number], match))
-        roots = any(signature.role == "root" for signature, _ in here)
+        bad = any(signature.role != "harmless" for signature, _ in here)
         for signature, match in here:
-            if signature.role == "harmless" and roots:
+            if signature.role == "harmless" and bad:
                 continue
             if signature.last is None:
                 self._keep(match)

@@ -2,11 +2,14 @@
 
 import gzip
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rich.console import Console
+from rich.panel import Panel
 
 from dsdoctor.facts import Log
 from dsdoctor.readers.log import read
@@ -210,6 +213,20 @@ def test_the_same_line_of_many_ranks_is_one_match_that_counts_them(tmp_path: Pat
     text = "".join(f"[rank{rank}]: {FATAL}\n" for rank in (2, 0, 1, 2))
     (match,) = log_of(tmp_path, text).having("root")
     assert (match.count, match.place.rank, match.ranks) == (4, 2, (2, 0, 1))
+
+
+@pytest.mark.parametrize("prefix", ["", "[rank1]: "])
+@pytest.mark.parametrize("width", [40, 64, 80])
+def test_a_message_that_rich_broke_under_its_box_is_whole_again(tmp_path: Path, width: int, prefix: str) -> None:
+    """What rich prints, at several widths of a terminal."""
+    message = 'AssertionError: You are using an untested ZeRO Optimizer. Please add <"zero_allow_untested_optimizer": true> in the configuration file to use it.'
+    console = Console(width=width, file=StringIO(), legacy_windows=False)
+    console.print(Panel("in step", title="Traceback (most recent call last)"))
+    console.print(message, markup=False, highlight=False)
+    text = "".join(f"{prefix}{line}\n" for line in console.file.getvalue().splitlines())  # type: ignore[attr-defined]
+    log = log_of(tmp_path, text + f"{prefix}step 7\n")
+    assert causes(log) == [("optimizer-untested", 4)]
+    assert log.exceptions[0].message.startswith(message.partition(": ")[2])  # the next line may look like a part of it
 
 
 def test_odd_files(tmp_path: Path) -> None:

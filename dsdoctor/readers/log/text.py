@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from dsdoctor.readers.log.boxes import CORNER, unwrapped
+
 PAGE_BYTES = 1024 * 1024
 MOST_BYTES = 2 * 1024**3
 LONGEST_LINE = 3500  # bytes; a longer one is cut into pieces
@@ -59,6 +61,8 @@ class Text:
         if b"\x1b" in data:
             data = _ESCAPES.sub(b"", data)
         lines = data.split(b"\n")
+        if CORNER in data:
+            lines = unwrapped(lines)
         first = self.lines + 1
         self.lines += len(lines)
         numbers: Sequence[int] = range(first, self.lines + 1)

@@ -38,7 +38,7 @@ def read_incident(names: Sequence[str], knowledge: Knowledge, observe: Observer 
         tool_version=__version__,
         origin=", ".join(file.name for file in log.files[:4]) + (" and more" if len(log.files) > 4 else ""),
         taken_at=now(),
-        unavailable=missing | not_asked(smoke=True, config="ds_config" not in told, log=False),
+        unavailable=missing | not_asked(smoke=True, config="ds_config" not in told),
     ).replace(log=log, **told)
 
 

@@ -47,18 +47,19 @@ def read_ds_report(name: str) -> Snapshot:
     sections = ds_report.facts_of(report)
     sections |= beside.facts_of(text, sections.get("toolkits"))
     silent = Unavailable(kind="not-examined", detail="a pasted ds_report does not say")
-    unavailable = {s: silent for s in SECTIONS.values() if s not in sections} | not_asked(smoke=True, config=True)
+    unavailable = {s: silent for s in SECTIONS.values() if s not in sections and s != "log"} | not_asked(
+        smoke=True, config=True
+    )
     return Snapshot(tool_version=__version__, origin=report.source, taken_at=now(), unavailable=unavailable).replace(
         ds_report=report, **{k: v for k, v in sections.items() if k != "ds_report"}
     )
 
 
-def not_asked(*, smoke: bool, config: bool, log: bool = True) -> dict[str, Unavailable]:
+def not_asked(*, smoke: bool, config: bool) -> dict[str, Unavailable]:
     """Sections that the user did not ask for."""
     reasons = {
         "smoke": (smoke, "no smoke run was asked for (--smoke)"),
         "ds_config": (config, "no ds_config was given (--config)"),
-        "log": (log, "no log was given (dsdoctor triage)"),
     }
     return {name: Unavailable(kind="not-asked", detail=detail) for name, (absent, detail) in reasons.items() if absent}
 

@@ -77,6 +77,8 @@ class Snapshot(Fact, frozen=True, kw_only=True):
         value = getattr(self, name)
         if value is not None:
             return value  # type: ignore[no-any-return]
+        if name == "log":  # never part of a machine
+            return Unavailable(kind="not-asked", detail="no log was given (dsdoctor triage)")
         return self.unavailable.get(name, Unavailable(kind="not-examined", detail=f"{name} was not examined"))
 
     def replace(self, **changes: Any) -> "Snapshot":

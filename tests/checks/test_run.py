@@ -53,7 +53,7 @@ def test_runs_that_came_to_their_end_are_proof() -> None:
         ("ModuleNotFoundError", "No module named 'mpi4py'", "", "mpi4py-missing"),
         ("RuntimeError", "Distributed package doesn't have NCCL built in", "", "cpu-only-torch"),
         ("torch.OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 MiB.", "", "gpu-busy"),
-        ("ImportError", "libaio.so.1: cannot open shared object file: No such file or directory", "", "runtime-lib-not-found"),
+        ("ImportError", "libaio.so.1: cannot open shared object file: No such file or directory", "", "libaio-missing"),
         ("RuntimeError", "CUDA error: out of memory", "", "gpu-busy"),
         ("RuntimeError", "CUDA error: out of memory", "misc/alloc.h:120 NCCL WARN Failed to CUDA host alloc 33554432 bytes", "pinned-memory-ram"),
         ("PermissionError", "[Errno 13] Permission denied: '/data/zero_stage_3'", "", "nvme-path-permission"),

@@ -209,6 +209,18 @@ def test_a_line_that_counts_only_at_the_end_of_its_text(tmp_path: Path) -> None:
     assert causes(log_of(tmp_path, "a\nwaiting for it\nstep 1\nstep 2\n", known=known)) == []
 
 
+def test_a_line_is_harmless_unless_its_text_ends_there(tmp_path: Path) -> None:
+    known = Signatures(
+        [
+            '\n[[signature]]\nid = "a"\nrole = "root"\ncause = "hang"\nanchor = "waiting for"\npattern = "waiting for"\nlast = 1\nreason = "r"\n'
+            '\n[[signature]]\nid = "b"\nrole = "harmless"\nanchor = "waiting for"\npattern = "waiting for"\nreason = "r"\n'
+        ]
+    )
+    said = "a\nwaiting for it\nstep 1\n"
+    assert [match.signature for match in log_of(tmp_path, said, known=known).matches] == ["a"]
+    assert [match.signature for match in log_of(tmp_path, said + "step 2\n", known=known).matches] == ["b"]
+
+
 def test_the_same_line_of_many_ranks_is_one_match_that_counts_them(tmp_path: Path) -> None:
     text = "".join(f"[rank{rank}]: {FATAL}\n" for rank in (2, 0, 1, 2))
     (match,) = log_of(tmp_path, text).having("root")

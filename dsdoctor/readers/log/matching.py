@@ -21,7 +21,9 @@ class Matches:
         self._signatures = signatures
         self._found: dict[tuple[str, tuple[str, ...]], LogMatch] = {}
         self._variants: dict[str, int] = {}
-        self._waiting: list[tuple[Signature, LogMatch]] = []  # for the end of the text
+        self._waiting: list[
+            tuple[Signature, LogMatch, list[LogMatch]]
+        ] = []  # for the end of the text, with what it suppresses
 
     def look(self, line: Line, said: Said, place: LogPlace) -> None:
         """Match one line; any other reading of it suppresses the harmless ones. Source that a traceback shows says nothing."""
@@ -32,21 +34,24 @@ class Matches:
             anchor = self._signatures.anchor(number)
             if anchor in said.line and (match := _match(self._signatures[number], line, said, place)):
                 here.append((self._signatures[number], match))
-        bad = any(signature.role != "harmless" for signature, _ in here)
+        quiet = [match for signature, match in here if signature.role == "harmless"]
+        bad = any(signature.role != "harmless" and signature.last is None for signature, _ in here)
         for signature, match in here:
             if signature.role == "harmless" and bad:
                 continue
             if signature.last is None:
                 self._keep(match)
             else:
-                self._waiting = [(s, m) for s, m in self._waiting if s.id != signature.id]
-                self._waiting.append((signature, match))
+                self._waiting = [(s, m, q) for s, m, q in self._waiting if s.id != signature.id]
+                self._waiting.append((signature, match, [] if signature.role == "harmless" else quiet))
 
     def end(self, last: Sequence[tuple[int, bytes]]) -> None:
         """The text has ended; ``last`` are its last lines that are not blank."""
-        for signature, match in self._waiting:
+        for signature, match, quiet in self._waiting:
             if sum(number > match.place.line for number, _ in last) <= (signature.last or 0):
                 self._keep(match)
+                for harmless in quiet:
+                    self._found.pop((harmless.signature, harmless.groups), None)
 
     def found(self) -> list[LogMatch]:
         """In the order of the text."""

@@ -209,6 +209,16 @@ def test_a_line_that_counts_only_at_the_end_of_its_text(tmp_path: Path) -> None:
     assert causes(log_of(tmp_path, "a\nwaiting for it\nstep 1\nstep 2\n", known=known)) == []
 
 
+def test_an_exception_that_pip_shows_under_its_last_frame_was_said(tmp_path: Path) -> None:
+    """Its frames have no source, and all of it is indented."""
+    shown = (
+        "      Traceback (most recent call last):\n"
+        '        File "/tmp/pip-install-x1/flash-attn_2b/setup.py", line 9, in <module>\n'
+    )
+    assert causes(log_of(tmp_path, shown + f"      RuntimeError: {FATAL}\n"))
+    assert not causes(log_of(tmp_path, shown + f"          {FATAL}\n"))
+
+
 def test_a_line_is_harmless_unless_its_text_ends_there(tmp_path: Path) -> None:
     known = Signatures(
         [

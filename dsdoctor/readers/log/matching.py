@@ -74,7 +74,11 @@ def _is_source(line: Line, said: Said) -> bool:
     words = said.words
     if not words.startswith("    ") or words.lstrip().startswith(("import ", "from ")):
         return False
-    return any(map(FRAME.match, line.around.before(1)))
+    return any(FRAME.match(before) and _indent(words) > _indent(before) for before in line.around.before(1))
+
+
+def _indent(words: str) -> int:
+    return len(words) - len(words.lstrip())
 
 
 def _match(signature: Signature, line: Line, said: Said, place: LogPlace) -> LogMatch | None:

@@ -25,8 +25,9 @@ def shown(report: Report, form: str, wish: bool | None) -> Report:
 
 
 def redacted(snapshot: Snapshot) -> Snapshot:
-    """``snapshot`` without this user's and this machine's names and secrets. A recorded machine stays as it is."""
-    return redact(snapshot, *_whose()) if snapshot.origin == "this machine" else snapshot
+    """``snapshot`` without this user's and this machine's names and secrets. A recorded machine stays as it is, a log does not."""
+    own = snapshot.origin == "this machine" or snapshot.log is not None
+    return redact(snapshot, *_whose()) if own else snapshot
 
 
 def _whose() -> tuple[str, str | None, str]:

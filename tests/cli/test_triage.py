@@ -1,6 +1,7 @@
 """`dsdoctor triage` as a user meets it."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -97,3 +98,14 @@ def test_live_adds_the_facts_of_this_machine(tmp_path: Path) -> None:
     assert facts["log"]["matches"]
     assert facts["host"]["system"]
     assert facts["python"]["executable"]
+
+
+def test_what_is_passed_on_names_nobody_and_no_format_holds_a_token(tmp_path: Path) -> None:
+    home, token = os.path.expanduser("~"), "hf_" + "AbCdEfGhIj" * 3 + "KlMn"
+    (tmp_path / "train.log").write_text(f"{FATAL}OSError: [Errno 2] No such file: '{home}/secret/data' with {token}\n")
+    markdown = dsdoctor("triage", "train.log", "--format", "markdown", cwd=tmp_path).stdout
+    facts = json.loads(dsdoctor("triage", "train.log", "--json", cwd=tmp_path).stdout)["facts"]
+    text = dsdoctor("triage", "train.log", "-v", cwd=tmp_path).stdout
+    assert f"{home}/secret" not in markdown + json.dumps(facts)
+    assert f"{home}/secret" in text, "beside the machine a path is true"
+    assert token not in markdown + text + json.dumps(facts)

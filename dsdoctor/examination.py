@@ -85,11 +85,13 @@ def triage(request: Request, observe: Observer = nobody) -> Report:
     """What ``request.logs`` say of a run that died; with ``live`` beside the facts of this machine. Raises ExaminationError."""
     started = time.monotonic()
     knowledge = load_knowledge()
-    incident = read_incident(request.logs, knowledge, observe)
+    known = knowledge.known_lines()
+    incident = read_incident(request.logs, known, observe)
     if request.live:
         incident = beside(take_snapshot(request, observe), incident)
     report = diagnose(with_config(incident, request), knowledge, request)
-    return msgspec.structs.replace(report, seconds=round(time.monotonic() - started, 2))
+    problems = (*report.problems, *known.problems)
+    return msgspec.structs.replace(report, problems=problems, seconds=round(time.monotonic() - started, 2))
 
 
 def recheck(report: Report, code: str, request: Request, observe: Observer = nobody) -> Report:

@@ -9,7 +9,6 @@ from dsdoctor import __version__
 from dsdoctor.events import Event, Observer, nobody
 from dsdoctor.facts import DeepSpeed, Fact, Log, Packages, Snapshot, Torch, Unavailable
 from dsdoctor.facts.snapshot import SECTIONS, now
-from dsdoctor.knowledge import Knowledge
 from dsdoctor.recorded import not_asked
 from dsdoctor.request import ExaminationError
 from dsdoctor.signatures import Signatures
@@ -17,11 +16,10 @@ from dsdoctor.signatures import Signatures
 MOST_FILES = 256  # of a folder
 
 
-def read_incident(names: Sequence[str], knowledge: Knowledge, observe: Observer = nobody) -> Snapshot:
+def read_incident(names: Sequence[str], signatures: Signatures, observe: Observer = nobody) -> Snapshot:
     """The facts of all files and folders of ``names`` together. Raises ExaminationError for one that cannot be read."""
     from dsdoctor.readers.log import read
 
-    signatures = knowledge.known_lines()
     files = [file for name in names for file in _files(name)]
     observe(Event(kind="judging", name="log", detail=f"{len(files)} file{'s' if len(files) != 1 else ''}"))
     try:

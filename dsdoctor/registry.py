@@ -11,6 +11,7 @@ from dsdoctor.model import Check
 
 CHECKS_GROUP = "dsdoctor.checks"
 KNOWLEDGE_GROUP = "dsdoctor.knowledge"
+_HOOKS = ("guess_purpose", "describe_platform", "ops")
 
 
 class NothingInstalled(RuntimeError):
@@ -39,11 +40,11 @@ def load() -> Knowledge:
     for entry in _entries(KNOWLEDGE_GROUP):
         module = _module(entry, problems)
         if module is not None:
-            causes.append(module.causes())
-            capabilities += module.CAPABILITIES
+            causes.append(getattr(module, "causes", dict)())
+            capabilities += getattr(module, "CAPABILITIES", ())
             if hasattr(module, "signatures"):
                 signatures.append(module.signatures)
-            hooks |= {name: getattr(module, name) for name in ("guess_purpose", "describe_platform", "ops")}
+            hooks |= {name: getattr(module, name) for name in _HOOKS if hasattr(module, name)}
     if not checks:
         raise NothingInstalled(f"no checks are installed (entry-point group {CHECKS_GROUP}): install dsdoctor with pip")
     codes = [c.code for c in checks]

@@ -70,13 +70,14 @@ class _Row:
     def __init__(self, text: str) -> None:
         self.text = text
         found = _ANCHOR.search(text)
-        if found is None:
-            raise ValueError(f"a signature has no anchor on a line of its own: {text[:80]!r}")
-        self.anchor = _string(found.group("value"))
+        self.anchor = _string(found.group("value")) if found is not None else ""
 
     @cached_property
     def signature(self) -> Signature:
-        return signature_of(tomllib.loads(self.text))
+        parsed = signature_of(tomllib.loads(self.text))
+        for regexes in (parsed.regex, parsed.near_regexes, parsed.not_near_regexes):
+            assert regexes is not None  # they are compiled, or the row is wrong
+        return parsed
 
 
 def _string(value: str) -> str:
@@ -118,21 +119,33 @@ class Signatures:
     """All known lines, and the fragments by which a line's words lead to them."""
 
     def __init__(self, tables: Iterable[str] = ()) -> None:
-        """``tables``: texts of TOML tables. Raises ValueError for a row without an anchor."""
-        self._rows = [_Row(row) for table in tables for row in table.split(f"\n{HEADER}\n")[1:]]
+        """``tables``: texts of TOML tables. Rows that are none are told in ``problems`` and left out."""
+        self.problems: list[str] = []
+        rows = [_Row(row) for table in tables for row in f"\n{table}".split(f"\n{HEADER}\n")[1:]]
+        self.problems += [
+            f"a known line has no anchor on a line of its own: {_begin(row)}" for row in rows if not row.anchor
+        ]
+        self._rows = [row for row in rows if row.anchor]
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __getitem__(self, number: int) -> Signature:
-        return self._rows[number].signature
+    def at(self, number: int) -> Signature | None:
+        """The row, parsed and compiled; None when it cannot be, which ``problems`` then tell."""
+        row = self._rows[number]
+        try:
+            return row.signature
+        except (tomllib.TOMLDecodeError, msgspec.ValidationError, re.error) as error:
+            problem = f"a known line cannot be used: {_begin(row)}: {error}"
+            self.problems += [] if problem in self.problems else [problem]
+            return None
 
     def anchor(self, number: int) -> str:
         return self._rows[number].anchor
 
     def all(self) -> list[Signature]:
-        """Every row, parsed."""
-        return [row.signature for row in self._rows]
+        """Every row that can be used, parsed."""
+        return [row for number in range(len(self)) if (row := self.at(number)) is not None]
 
     def parsed(self) -> list[Signature]:
         """Those that were looked at so far."""
@@ -144,6 +157,10 @@ class Signatures:
         for number, row in enumerate(self._rows):
             index.add(fragment(row.anchor), number)
         return index
+
+
+def _begin(row: _Row) -> str:
+    return " ".join(row.text.split())[:80]
 
 
 def signature_of(row: dict[str, Any]) -> Signature:

@@ -21,6 +21,8 @@ def render(report: Report, *, width: int = 80, color: bool = False, unicode: boo
     _harmless(page, report, story)
     if verbosity > 0:
         add_unknowns(page, report, verbosity)
+    for problem in report.problems:
+        page.wrap(problem, f"  {page.bullet} left out: ")
     _read(page, report)
     return page.text().lstrip("\n")
 

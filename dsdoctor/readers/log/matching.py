@@ -21,9 +21,8 @@ class Matches:
         self._signatures = signatures
         self._found: dict[tuple[str, tuple[str, ...]], LogMatch] = {}
         self._variants: dict[str, int] = {}
-        self._waiting: list[
-            tuple[Signature, LogMatch, list[LogMatch]]
-        ] = []  # for the end of the text, with what it suppresses
+        # for the end of the text, with the harmless readings that it then suppresses
+        self._waiting: list[tuple[Signature, LogMatch, list[LogMatch]]] = []
 
     def look(self, line: Line, said: Said, place: LogPlace) -> None:
         """Match one line; any other reading of it suppresses the harmless ones. Source that a traceback shows says nothing."""
@@ -32,8 +31,9 @@ class Matches:
         here = []
         for number in line.rows:
             anchor = self._signatures.anchor(number)
-            if anchor in said.line and (match := _match(self._signatures[number], line, said, place)):
-                here.append((self._signatures[number], match))
+            signature = self._signatures.at(number) if anchor in said.line else None
+            if signature is not None and (match := _match(signature, line, said, place)):
+                here.append((signature, match))
         quiet = [match for signature, match in here if signature.role == "harmless"]
         bad = any(signature.role != "harmless" and signature.last is None for signature, _ in here)
         for signature, match in here:

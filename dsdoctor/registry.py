@@ -33,11 +33,12 @@ def load() -> Knowledge:
     hooks: dict[str, Any] = {}
     signatures: list[Callable[[], Iterable[str]]] = []
     problems: list[str] = []
-    for entry in _entries(CHECKS_GROUP):
+    installed = metadata.entry_points()  # once: it reads a file of every package
+    for entry in _entries(installed, CHECKS_GROUP):
         module = _module(entry, problems)
         if module is not None:
             checks += checks_of(module)
-    for entry in _entries(KNOWLEDGE_GROUP):
+    for entry in _entries(installed, KNOWLEDGE_GROUP):
         module = _module(entry, problems)
         if module is not None:
             causes.append(getattr(module, "causes", dict)())
@@ -87,8 +88,8 @@ def select(checks: Iterable[Check], only: Sequence[str] = (), skip: Sequence[str
     )
 
 
-def _entries(group: str) -> list[metadata.EntryPoint]:
-    return sorted(metadata.entry_points(group=group), key=lambda e: e.name)
+def _entries(installed: Any, group: str) -> list[metadata.EntryPoint]:
+    return sorted(installed.select(group=group), key=lambda e: e.name)
 
 
 def _module(entry: metadata.EntryPoint, problems: list[str]) -> ModuleType | None:

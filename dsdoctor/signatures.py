@@ -112,7 +112,8 @@ class Fragments:
             self._grams = frozenset(self._by_gram)
         there = self._grams.intersection([word[start : start + GRAM] for start in range(len(word) - GRAM + 1)])
         found = [number for gram in there for part, number in self._by_gram[gram] if part in word]
-        return (*found, *(number for part, number in self._tiny if part in word))
+        found += [number for part, number in self._tiny if part in word]
+        return tuple(found)
 
 
 class Signatures:

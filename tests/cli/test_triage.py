@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,8 @@ def test_what_cannot_be_read_is_a_mistake_of_the_user(tmp_path: Path, name: str)
 
 def test_live_adds_the_facts_of_this_machine(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text(LOG)
-    done = dsdoctor("triage", "train.log", "--live", "--json", cwd=tmp_path)
+    bare = getattr(sys, "_base_executable", sys.executable)  # without torch, whose import takes seconds
+    done = dsdoctor("triage", "train.log", "--live", "--python", bare, "--json", cwd=tmp_path)
     facts = json.loads(done.stdout)["facts"]
     assert facts["log"]["matches"]
     assert facts["host"]["system"]

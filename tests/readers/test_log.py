@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import unicodedata
 from io import StringIO
 from pathlib import Path
 
@@ -280,4 +281,6 @@ PIECES = [example for row in KNOWN.all()[::7] for example in row.example[:1]]
 )
 def test_no_text_breaks_the_reader(tmp_path: Path, pieces: list[bytes], between: bytes) -> None:
     log = log_of(tmp_path, between.join(pieces))
-    assert all(char.isprintable() or char == " " for match in log.matches for char in match.place.text)
+    shown = "".join(match.place.text for match in log.matches)
+    assert not {unicodedata.category(char) for char in shown} & {"Cc", "Cs"}, "a control character reached a fact"
+    assert not set(shown) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

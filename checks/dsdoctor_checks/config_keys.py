@@ -9,15 +9,15 @@ from typing import Any
 
 from dsdoctor.api import DeepSpeed, DsConfig, Evidence, Remedy, unknown
 from dsdoctor_checks import versions
-from dsdoctor_checks.tables import table
+from dsdoctor_checks.tables import Later, table
 
-TABLE = table("ds_config_keys")
-KEYS: dict[str, dict[str, Any]] = TABLE["keys"]
-GONE: dict[str, dict[str, Any]] = TABLE["gone"]
-REFUSE = frozenset(TABLE["blocks"]["refuse"])  # blocks that stop at an unknown key (pydantic models)
-IGNORE = frozenset(TABLE["blocks"]["ignore"])
-FREE = frozenset(TABLE["blocks"]["free"])
-ALIASES = {row["also"]: key for key, row in KEYS.items() if "also" in row}
+TABLE = Later(lambda: table("ds_config_keys"))
+KEYS = Later(lambda: table("ds_config_keys")["keys"])
+GONE = Later(lambda: table("ds_config_keys")["gone"])
+REFUSE = Later(lambda: dict.fromkeys(TABLE["blocks"]["refuse"]))  # blocks that stop at an unknown key (pydantic models)
+IGNORE = Later(lambda: dict.fromkeys(TABLE["blocks"]["ignore"]))
+FREE = Later(lambda: dict.fromkeys(TABLE["blocks"]["free"]))
+ALIASES = Later(lambda: {row["also"]: key for key, row in KEYS.items() if "also" in row})
 STAGE = "zero_optimization.stage"
 _MOST_EVIDENCE = 6
 
@@ -87,7 +87,7 @@ def children(name: str) -> dict[str, str]:
 
 def blocks(config: DsConfig) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every block of the table that the config gives as an object, with its dotted name."""
-    for name in sorted(REFUSE | IGNORE):
+    for name in sorted({*REFUSE, *IGNORE}):
         if isinstance(config.get(name), dict) and name not in FREE:
             yield name, config.get(name)
 

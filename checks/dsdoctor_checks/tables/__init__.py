@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -29,6 +29,22 @@ def signatures() -> Iterator[str]:
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".toml"):
             yield file.read_text("utf-8")
+
+
+class Later(Mapping[str, Any]):
+    """A mapping that is made when it is first looked into: most runs look into few tables."""
+
+    def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        self._make = cache(make)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._make()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._make())
+
+    def __len__(self) -> int:
+        return len(self._make())
 
 
 class Rows(Mapping[str, dict[str, Any]]):

@@ -7,8 +7,8 @@ from dsdoctor.readers import kinds
 from dsdoctor.readers.log.text import Page
 from dsdoctor.signatures import fragment
 
-HEAD_BYTES = 64 * 1024
-TAIL_BYTES = 32 * 1024
+HEAD_BYTES = 48 * 1024
+TAIL_BYTES = 16 * 1024
 AFTER = 300  # lines from a landmark on that are kept
 MOST = 12  # landmarks of one text
 _LANDMARKS = [mark for mark in kinds.landmarks if len(fragment(mark.literal)) > 4]

@@ -163,7 +163,7 @@ def test_what_is_no_end_is_not_taken_for_one(tmp_path: Path, line: str) -> None:
 def test_an_exception_has_its_frame_and_its_rank(tmp_path: Path) -> None:
     text = (
         "[rank1]: Traceback (most recent call last):\n"
-        '[rank1]:   File "/work/train.py", line 7, in <module>\n'
+        '[rank1]:   File "/job/train.py", line 7, in <module>\n'
         "[rank1]:     main()\n"
         '[rank1]:   File "/venv/lib/python3.11/site-packages/deepspeed/runtime/engine.py", line 2143, in step\n'
         "[rank1]:     self._take_model_step(lr_kwargs)\n"

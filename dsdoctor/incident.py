@@ -45,7 +45,7 @@ def _told(parts: Sequence[tuple[str, str]]) -> dict[str, Fact]:
     from dsdoctor.readers import config_in_text, environment_text, pasted
 
     told = environment_text.facts_of("\n".join(text for _, text in parts), ", ".join(source for source, _ in parts))
-    for source, text in parts:
+    for source, text in parts if len(parts) > 1 else ():
         if "{" in text and (config := config_in_text.read(pasted.numbered(text), source)) is not None:
             told["ds_config"] = config
     return told

@@ -80,7 +80,6 @@ class Log(Fact, frozen=True, kw_only=True):
     matches: tuple[LogMatch, ...] = ()
     exceptions: tuple[LogException, ...] = ()
     exits: tuple[LogExit, ...] = ()
-    world_size: int | None = None
     ranks: tuple[int, ...] = ()  # that said anything
     versions: dict[str, str] = {}  # of distributions, as the text tells them
 

@@ -7,7 +7,7 @@ Grammar: torch/utils/collect_env.py of the 1.x and 2.x sources, of the 2.13.0 wh
 import re
 
 from dsdoctor.readers import pasted, regex
-from dsdoctor.readers.told import MOST_PACKAGES, Build, Told, build_of, normalised
+from dsdoctor.readers.told import MOST_PACKAGES, Build, Told, build_of, first, normalised
 
 _ROW = regex.compile(
     r"^\s*(PyTorch version|CUDA used to build PyTorch|ROCM used to build PyTorch|OS|GCC version|Clang version|Libc version"
@@ -45,14 +45,14 @@ def read(lines: list[str]) -> Told | None:
         exactness=2,
         torch=torch,
         build=_build(torch, rows),
-        python=_match(_VERSION, rows.get("Python version")),
+        python=first(_VERSION, rows.get("Python version")),
         platform=_told(rows.get("Python platform")),
         os=_told(rows.get("OS")),
         libc=_told(rows.get("Libc version")),
-        gcc=_match(_GCC, re.sub(r"\([^()]*\)", " ", rows.get("GCC version", ""))),
-        clang=_match(_VERSION, rows.get("Clang version")),
-        nvcc=_match(regex.compile(r"^\s*(\d+\.\d+)"), rows.get("CUDA runtime version")),
-        driver=_match(regex.compile(r"(?:^|\s)(\d+\.\d+(?:\.\d+)?)(?:\s|$)"), rows.get("Nvidia driver version")),
+        gcc=first(_GCC, re.sub(r"\([^()]*\)", " ", rows.get("GCC version", ""))),
+        clang=first(_VERSION, rows.get("Clang version")),
+        nvcc=first(regex.compile(r"^\s*(\d+\.\d+)"), rows.get("CUDA runtime version")),
+        driver=first(regex.compile(r"(?:^|\s)(\d+\.\d+(?:\.\d+)?)(?:\s|$)"), rows.get("Nvidia driver version")),
         gpus=gpus or None,
         listed=bool(gpus),
         other_gpus=_others(rows),
@@ -63,16 +63,16 @@ def read(lines: list[str]) -> Told | None:
 
 def _last_report(lines: list[str]) -> int | None:
     """Where the last report begins; a text that holds only a part of one begins with that."""
-    first, alone = None, None
+    begin, alone = None, None
     for number, line in enumerate(lines):
         if (row := _ROW.match(line)) is None:
             continue
         if row.group(1) == _FIRST:
-            first = next((n for n in range(max(0, number - _BOXED), number) if _BOXED_OS.match(lines[n])), number)
+            begin = next((n for n in range(max(0, number - _BOXED), number) if _BOXED_OS.match(lines[n])), number)
         elif row.group(1) in _ALONE and alone is None:
             alone = number
-    if first is not None and sum(_ROW.match(x) is not None for x in lines[first : first + 40]) > 1:
-        return first
+    if begin is not None and sum(_ROW.match(x) is not None for x in lines[begin : begin + 40]) > 1:
+        return begin
     return alone
 
 
@@ -105,20 +105,15 @@ def _told(value: str | None) -> str | None:
     return None if value is None or value in _NONE else value
 
 
-def _match(pattern: re.Pattern[str], value: str | None) -> str | None:
-    found = pattern.search(value or "")
-    return found.group(1) if found else None
-
-
 def _build(torch: str | None, rows: dict[str, str]) -> Build | None:
     """``torch.version.cuda`` and ``.hip`` are printed; None is printed as a word, by which a CPU build is known."""
     if torch is None:
         return None
-    hip = _match(_VERSION, rows.get("ROCM used to build PyTorch"))
+    hip = first(_VERSION, rows.get("ROCM used to build PyTorch"))
     if hip is not None:
         return Build("hip", hip)
     said = rows.get("CUDA used to build PyTorch")
-    cuda = _match(_VERSION, said)
+    cuda = first(_VERSION, said)
     if cuda is not None:
         return Build("cuda", cuda)
     return Build("cpu") if said in ("None", "Could not collect") else build_of(torch)

@@ -8,12 +8,12 @@ import msgspec
 
 from dsdoctor.facts import DeepSpeed, DsReport, Fact, Gpus, Toolkits, Torch
 from dsdoctor.readers import (
+    beside,
     collect_env,
     config_in_text,
     ds_report,
     framework_env,
     kinds,
-    nvcc,
     nvidia_smi,
     package_list,
     passing,
@@ -45,7 +45,7 @@ def facts_of(text: str, source: str) -> dict[str, Fact]:
     if "nvidia-smi" in found and (gpus := nvidia_smi.parse(text)) is not None:
         facts["gpus"] = _gpus(gpus, facts.get("gpus"))
     if "nvcc" in found:
-        facts |= _nvcc(text, facts.get("toolkits"))
+        facts |= beside.toolkits_of(text, facts.get("toolkits"))
     if "{" in text and (config := config_in_text.read(numbered, source)) is not None:
         facts["ds_config"] = config
     return facts
@@ -106,15 +106,3 @@ def _gpus(own: Gpus, told: Fact | None) -> Gpus:
     if not own.devices and own.nvml == "ok":
         return told
     return msgspec.structs.replace(own, driver_version=own.driver_version or told.driver_version)
-
-
-def _nvcc(text: str, toolkits: Fact | None) -> dict[str, Fact]:
-    """nvcc as the user's shell finds it may be another one than torch's, which counts where it is told."""
-    kit = nvcc.parse(text)
-    if kit is None or kit.nvcc is None:
-        return {}
-    if not isinstance(toolkits, Toolkits) or toolkits.chosen_by == "nvcc on PATH":
-        return {"toolkits": Toolkits(found=(kit,), chosen=kit.root, chosen_by="nvcc on PATH", nvcc_on_path=kit.nvcc)}
-    if kit.root != nvcc.UNKNOWN_ROOT and not any(found.version for found in toolkits.found):
-        return {"toolkits": msgspec.structs.replace(toolkits, found=(*toolkits.found, kit), nvcc_on_path=kit.nvcc)}
-    return {}

@@ -189,12 +189,4 @@ def _build(torch: str | None, packages: dict[str, str], builds: dict[str, str]) 
     return told
 
 
-def merged(lists: tuple[Told, ...]) -> tuple[dict[str, str], bool]:
-    """All packages of several lists, later over earlier; True when one of them names all."""
-    packages: dict[str, str] = {}
-    for each in lists:
-        packages |= each.packages
-    return packages, any(each.whole for each in lists)
-
-
-__all__ = ["CONDA_HEAD", "EXPORT", "FREEZE", "HEAD", "merged", "parse", "read"]
+__all__ = ["CONDA_HEAD", "EXPORT", "FREEZE", "HEAD", "parse", "read"]

@@ -1,7 +1,5 @@
 """From what texts tell to the sections of a snapshot. A section that a text does not fill is left out."""
 
-import re
-
 from dsdoctor.facts import (
     Compiler,
     Compilers,
@@ -24,7 +22,7 @@ from dsdoctor.facts import (
 from dsdoctor.facts.host import PackageManager
 from dsdoctor.readers import regex
 from dsdoctor.readers.nvcc import UNKNOWN_ROOT
-from dsdoctor.readers.told import Told
+from dsdoctor.readers.told import Told, first
 
 UNTOLD = "(not in the text)"
 HOME_ROOT = "(CUDA_HOME of the run)"
@@ -120,7 +118,7 @@ def _host(told: Told) -> Host | None:
     shown, name = told.platform or "", _MACHINE.sub("", told.os or "").strip() or None
     machine = _MACHINE.search(told.os or "")
     if (mac := _MAC.match(shown)) or (name or "").lower().startswith(("macos", "mac os")):
-        release = mac.group(1) if mac else _first(_RELEASE, name)
+        release = mac.group(1) if mac else first(_RELEASE, name)
         arch = mac.group(2) if mac else machine.group(1) if machine else UNTOLD
         return Host(
             system="darwin", kernel=release or UNTOLD, machine=arch, distribution="macos", distribution_name=name
@@ -143,17 +141,12 @@ def _host(told: Told) -> Host | None:
         kernel=kernel,
         machine=linux.group(2) if linux else machine.group(1) if machine else UNTOLD,
         distribution=known[1] if known else None,
-        distribution_version=_first(_RELEASE, name) if known else None,
+        distribution_version=first(_RELEASE, name) if known else None,
         distribution_name=name,
         libc=libc,
         wsl=2 if "WSL2" in kernel else 1 if kernel.endswith("-Microsoft") else None,
         package_manager=known[2] if known else None,
     )
-
-
-def _first(pattern: re.Pattern[str], text: str | None) -> str | None:
-    found = pattern.search(text or "")
-    return found.group(1) if found else None
 
 
 def _cpu(told: Told) -> Cpu | None:
@@ -188,7 +181,7 @@ def _toolkits(told: Told) -> Toolkits | None:
     """The toolkit that torch picks when a build tells it, else that of the nvcc on PATH."""
     root = told.toolkit or (HOME_ROOT if told.home_nvcc else None)
     if root is not None:
-        version = told.home_nvcc or _first(_NAMED, root)
+        version = told.home_nvcc or first(_NAMED, root)
         kit = Toolkit(root=root, found_by="CUDA_HOME", nvcc=f"{root}/bin/nvcc", version=version, from_text=True)
         return Toolkits(found=(kit,), chosen=root, chosen_by="CUDA_HOME")
     if told.nvcc is None:

@@ -1,5 +1,6 @@
 """What one environment text tells, before it is weighed against others: words, not yet sections."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -73,6 +74,12 @@ def build_of(version: str | None) -> Build | None:
     if found := _LOCAL_HIP.search(version):
         return Build("hip", found.group(1))
     return Build("cpu") if _LOCAL_CPU.search(version) else None
+
+
+def first(pattern: re.Pattern[str], text: str | None) -> str | None:
+    """The first group of where ``pattern`` is found, if it is."""
+    found = pattern.search(text or "")
+    return found.group(1) if found else None
 
 
 def base(version: str) -> str:

@@ -19,7 +19,6 @@ _EXCEPTION = regex.compile(
 _COMPLAINT = regex.compile(r"^(ERROR|error|fatal): (\S.*)$")  # of pip, uv, git: they raise nothing
 _NOT_RAISED = regex.compile(r"(?:Future|Deprecation|User|Runtime|Syntax|Resource)?Warning$")
 _THROWN = regex.compile(r"terminate called after throwing an instance of '([^']{1,120})'")
-_WHAT = regex.compile(r"^\s*what\(\): {1,2}(.*)$")
 FRAME = regex.compile(r'^\s*(?:\|\s*)?File "([^"]{1,300})", line (\d{1,7}), in (\S{1,120})')
 _LOCAL_RANK = regex.compile(r"--local[_-]rank[= ](\d{1,5})")
 _OF_TORCHRUN = regex.compile(r"^ {1,4}(?:exitcode|traceback) *: ")

@@ -37,6 +37,7 @@ class ModelShape(msgspec.Struct, frozen=True, kw_only=True):
     vocab: int  # 0: no vocabulary (images)
     tied: bool
     gated: bool = True  # the feed-forward has a gate
+    activation: str = "silu"  # of the feed-forward, by transformers' name
     experts: int = 0
     experts_per_token: int = 0
     expert_layers: int = 0
@@ -104,6 +105,7 @@ def _described(config: Config, parts: tuple[Part, ...], *, exact: bool, notes: t
             p.name == "head" and max(p.tensors, default=0) >= hidden * config.number("vocab", 1) for p in parts
         ),
         gated=_gated(config),
+        activation=_activation(config),
         experts=experts,
         experts_per_token=config.number("experts_per_token", 1) if experts else 0,
         expert_layers=sparse,
@@ -121,6 +123,12 @@ def _gated(config: Config) -> bool:
     if config.family in FAMILIES:
         return FAMILIES[config.family].gated
     return config.family in MOE or config.family == "modernbert" or config.family not in MAKERS
+
+
+def _activation(config: Config) -> str:
+    usual = {"gpt2": "gelu_new", "gpt_neo": "gelu_new", "gptj": "gelu_new", "phi": "gelu_new", "bloom": "bloom", "opt": "relu"}
+    said = next((config.text(key, "") for key in ("activation_function", "hidden_act", "hidden_activation") if config.text(key, "")), "")
+    return said or usual.get(config.family, "silu" if _gated(config) else "gelu")
 
 
 UNITS: Final = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}

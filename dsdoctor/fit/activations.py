@@ -37,7 +37,10 @@ def mlp_bytes(shape: ModelShape, width: int) -> int:
         tensors = 6  # written in Python: the power, tanh and both products keep theirs
     if not shape.experts:
         return tensors * width * shape.ffn
-    sparse = tensors * width * shape.expert_ffn * shape.experts_per_token + 3 * width * shape.hidden * shape.experts_per_token
+    sparse = (
+        tensors * width * shape.expert_ffn * shape.experts_per_token
+        + 3 * width * shape.hidden * shape.experts_per_token
+    )
     rest = shape.layers - shape.expert_layers
     return (sparse * shape.expert_layers + tensors * width * shape.ffn * rest) // max(1, shape.layers)
 
@@ -48,7 +51,9 @@ def attention_bytes(shape: ModelShape, training: Training) -> int:
     if training.attention == "eager":
         scores = (4 + width) * shape.heads * training.sequence
         return width * (3 * queries + queries) + scores  # keys and values are repeated for every head
-    repeated = keys if training.attention == "flash" or shape.kv_heads == shape.heads or training.width == 2 else queries
+    repeated = (
+        keys if training.attention == "flash" or shape.kv_heads == shape.heads or training.width == 2 else queries
+    )
     return width * (2 * queries + 2 * repeated) + 4 * shape.heads  # and the softmax's logarithms
 
 

@@ -126,8 +126,22 @@ def _gated(config: Config) -> bool:
 
 
 def _activation(config: Config) -> str:
-    usual = {"gpt2": "gelu_new", "gpt_neo": "gelu_new", "gptj": "gelu_new", "phi": "gelu_new", "bloom": "bloom", "opt": "relu"}
-    said = next((config.text(key, "") for key in ("activation_function", "hidden_act", "hidden_activation") if config.text(key, "")), "")
+    usual = {
+        "gpt2": "gelu_new",
+        "gpt_neo": "gelu_new",
+        "gptj": "gelu_new",
+        "phi": "gelu_new",
+        "bloom": "bloom",
+        "opt": "relu",
+    }
+    said = next(
+        (
+            config.text(key, "")
+            for key in ("activation_function", "hidden_act", "hidden_activation")
+            if config.text(key, "")
+        ),
+        "",
+    )
     return said or usual.get(config.family, "silu" if _gated(config) else "gelu")
 
 

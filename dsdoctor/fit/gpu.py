@@ -1,0 +1,279 @@
+"""One GPU's memory through a step: what is always there, and what the loss, the end of backward and the optimizer's step add.
+
+Read in DeepSpeed 0.19.8: runtime/zero/stage_1_and_2.py, stage3.py, partition_parameters.py, runtime/fp16/*_optimizer.py.
+"""
+
+import msgspec
+
+from dsdoctor.fit.activations import Activations, activations
+from dsdoctor.fit.items import Account, Item, item, worst
+from dsdoctor.fit.runtime import runtime_items
+from dsdoctor.fit.shapes import ModelShape
+from dsdoctor.fit.strategies import Strategy
+from dsdoctor.fit.training import Training, share, trained
+
+
+class Sizes(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers that every item is made of."""
+
+    shape: ModelShape
+    training: Training
+    plan: Strategy
+    all: int  # parameters
+    trained: int
+    part: int  # of the trained ones, on this rank
+    act: Activations
+
+    @property
+    def width(self) -> int:
+        return self.training.width
+
+    @property
+    def mixed(self) -> bool:
+        """Weights of 16 bits beside a master copy of 32."""
+        return self.training.dtype != "fp32"
+
+    @property
+    def largest(self) -> int:
+        return min(self.shape.largest_tensor, self.trained)
+
+    @property
+    def overlap(self) -> bool:
+        said = self.training.buckets.overlap
+        return self.plan.stage == 3 if said is None else said
+
+
+def sizes(shape: ModelShape, training: Training, plan: Strategy) -> Sizes:
+    count = trained(shape, training)
+    return Sizes(
+        shape=shape, training=training, plan=plan, all=shape.parameters + (count if training.lora_rank else 0), trained=count,
+        part=share(count, training.world if plan.stage else 1), act=activations(shape, training),
+    )  # fmt: skip
+
+
+def gpu_account(shape: ModelShape, training: Training, plan: Strategy) -> Account:
+    s = sizes(shape, training, plan)
+    moments = {name: [*steady(s), *extra] for name, extra in _moments(s).items()}
+    return worst({name: [*items, *runtime_items(items, training)] for name, items in moments.items()})
+
+
+def _moments(s: Sizes) -> dict[str, list[Item]]:
+    match s.plan.stage:
+        case 0:
+            return {
+                "loss": loss(s),
+                "backward": [*first_layer(s), _whole_gradients(s), *_all_reduce(s)],
+                "step": [_whole_gradients(s), *step_ddp(s)],
+            }
+        case 3:
+            return {
+                "loss": [*loss(s), *gathered(s)],
+                "backward": [*first_layer(s), *gathered(s)],
+                "step": step_sub_group(s),
+            }
+        case _:
+            return {
+                "loss": [*loss(s), *reduce_buckets(s)],
+                "backward": backward_partitioned(s),
+                "step": step_partitioned(s),
+            }
+
+
+def steady(s: Sizes) -> list[Item]:
+    """There from initialize() on, and the optimizer's states from the first step on."""
+    return [*_weights(s), *_optimizer(s), *(_stage3_buffers(s) if s.plan.stage == 3 else ())]
+
+
+def _weights(s: Sizes) -> list[Item]:
+    if s.plan.stage < 3:
+        return [item("parameters", "parameters", s.width * s.all, f"{s.width} bytes for each, whole on every GPU")]
+    small = s.shape.small(s.training.buckets.persistence)
+    if s.plan.parameters == "gpu":
+        why = f"{s.width} bytes for each, a part on every GPU"
+        whole = small if s.training.world > 1 else 0
+        return [
+            item("parameters", "parameters", s.width * share(s.all, s.training.world), why),
+            item(
+                "parameters",
+                "small parameters",
+                s.width * whole,
+                "those below the persistence threshold stay whole everywhere",
+            ),
+        ]
+    return [
+        item("parameters", "small parameters", s.width * small, "those below the persistence threshold stay on the GPU")
+    ]
+
+
+def _optimizer(s: Sizes) -> list[Item]:
+    if s.plan.optimizer != "gpu":
+        return []
+    states = item(
+        "optimizer",
+        "optimizer states",
+        s.training.state_bytes * s.part,
+        f"{s.training.state_bytes:g} bytes for each parameter of its part",
+    )
+    if s.mixed:
+        return [item("master", "fp32 parameters", 4 * s.part, "the copy that the optimizer works on"), states]
+    copies = 1 if s.plan.stage in (1, 2) else 0
+    return [
+        item(
+            "master",
+            "fp32 parameters",
+            4 * s.part * copies,
+            "ZeRO-1 and 2 copy their part even where it is fp32 already",
+        ),
+        states,
+    ]
+
+
+def loss(s: Sizes) -> list[Item]:
+    """All layers' activations are there, and the logits with their gradients on top."""
+    return [
+        *kept(s),
+        item("loss", "logits", s.act.loss, "tokens x vocabulary x 12 bytes: log-softmax and two gradients in fp32"),
+    ]
+
+
+def kept(s: Sizes) -> list[Item]:
+    how = "each layer's input" if s.training.checkpointing else "what each layer's backward needs"
+    return [item("activations", "activations", s.act.kept + s.act.ends, f"tokens x layers x {how}", exact=False)]
+
+
+def first_layer(s: Sizes) -> list[Item]:
+    """Backward has come to the first layer: its activations, and their gradients."""
+    bytes_ = 2 * s.act.layer if s.training.checkpointing else s.act.layer
+    return [item("activations", "activations", bytes_, "one layer's, and their gradients", exact=False)]
+
+
+def _whole_gradients(s: Sizes) -> Item:
+    return item("gradients", "gradients", s.width * s.trained, f"{s.width} bytes for each trained parameter")
+
+
+def _all_reduce(s: Sizes) -> list[Item]:
+    if s.training.world == 1:
+        return []
+    bucket = min(s.trained, 500_000_000 + s.largest)
+    return [
+        item(
+            "buffers",
+            "all-reduce bucket",
+            s.width * bucket,
+            "gradients are flattened by half a billion before they are reduced",
+        )
+    ]
+
+
+def step_ddp(s: Sizes) -> list[Item]:
+    copies = 0
+    if s.mixed:
+        copies = 8 if s.training.optimizer == "adamw" else 4
+    why = "their fp32 copies; the fused optimizer flattens these once more" if copies == 8 else "their fp32 copies"
+    return [item("gradients", "fp32 gradients", copies * s.trained, why), *_foreach(s, s.trained)]
+
+
+def _foreach(s: Sizes, count: int) -> list[Item]:
+    if s.training.optimizer not in ("adamw-torch", "adafactor"):
+        return []
+    return [
+        item(
+            "buffers",
+            "optimizer's temporaries",
+            4 * count,
+            "torch's optimizer makes a list of denominators at once",
+            exact=False,
+        )
+    ]
+
+
+def reduce_buckets(s: Sizes) -> list[Item]:
+    count = 2 if s.overlap else 1
+    why = "reduce_bucket_size elements" + (", twice because of overlap_comm" if s.overlap else "")
+    return [item("buffers", "gradient bucket", count * s.width * s.training.buckets.reduce, why)]
+
+
+def backward_partitioned(s: Sizes) -> list[Item]:
+    """ZeRO-1 and 2: gradients go through the bucket into this rank's part."""
+    items = [*first_layer(s), *reduce_buckets(s)]
+    if s.plan.optimizer == "gpu":
+        items.append(
+            item("gradients", "gradients of its part", s.width * (s.part + s.largest), "copied out of the bucket")
+        )
+    else:
+        items.append(
+            item("buffers", "gradient on its way", (s.width + 4) * s.largest, "the largest tensor's, and its fp32 copy")
+        )
+    if s.plan.stage == 1 and not s.overlap:
+        moved = min(s.trained, s.training.buckets.reduce)
+        items.append(
+            item(
+                "gradients",
+                "gradients",
+                s.width * (s.trained - moved),
+                "whole until backward is over: ZeRO-1 reduces them then",
+            )
+        )
+    return items
+
+
+def step_partitioned(s: Sizes) -> list[Item]:
+    if s.plan.optimizer != "gpu":
+        return [item("buffers", "gradient on its way", s.width * s.largest, "the largest tensor's")]
+    items = [item("gradients", "gradients of its part", s.width * s.part, "as backward left them")]
+    if s.mixed:
+        items.append(
+            item(
+                "gradients",
+                "flat and fp32 gradients",
+                (s.width + 4) * s.part,
+                "flattened, then copied to fp32, before the old ones go",
+            )
+        )
+    else:
+        items.append(item("gradients", "flat gradients", 4 * s.part, "flattened before the old ones go"))
+    return items
+
+
+def _stage3_buffers(s: Sizes) -> list[Item]:
+    items = [
+        item(
+            "buffers",
+            "gradient bucket",
+            s.width * s.training.buckets.reduce,
+            "reduce_bucket_size elements, made by initialize()",
+        )
+    ]
+    if s.plan.optimizer == "gpu":
+        items.append(
+            item("gradients", "gradients of its part", s.width * s.part, "one flat buffer, made by initialize()")
+        )
+    return items
+
+
+def gathered(s: Sizes) -> list[Item]:
+    """Parameters that are whole for a while: this layer's, those fetched ahead, those kept because they come again soon."""
+    if s.training.world == 1 and s.plan.parameters == "gpu":
+        return []
+    live = min(s.all, s.training.buckets.live)
+    return [
+        item(
+            "parameters",
+            "gathered parameters",
+            s.width * live,
+            "at most stage3_max_live_parameters are whole at once",
+            exact=False,
+        )
+    ]
+
+
+def step_sub_group(s: Sizes) -> list[Item]:
+    group = min(s.part, s.training.buckets.sub_group + s.largest)
+    if s.plan.optimizer != "gpu":
+        return []
+    if not s.mixed:
+        return [item("gradients", "flat gradients", 4 * group, "of one sub-group at a time")]
+    return [
+        item("gradients", "flat and fp32 gradients", (s.width + 4) * group, "of one sub-group at a time"),
+        *_foreach(s, group),
+    ]

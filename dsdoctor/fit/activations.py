@@ -8,9 +8,14 @@ from dsdoctor.fit.older_decoders import OLDER
 from dsdoctor.fit.shapes import ModelShape
 from dsdoctor.fit.training import Training
 
-LAYER_NORM: Final = {*OLDER, "phi", "stablelm", "starcoder2", "nemotron", "bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert",
-                     "deberta-v2", "vit", "modernbert", "bart", "mbart", "pegasus", "marian", "whisper"}  # fmt: skip
-PYTHON_GELU: Final = {"gelu_new", "gelu_fast", "gelu_pytorch_tanh_python", "bloom"}
+LAYER_NORM: Final = {*OLDER, "phi", "stablelm", "starcoder2", "nemotron", "cohere", "cohere2", "bert", "roberta", "xlm-roberta", "camembert",
+                     "electra", "distilbert", "deberta-v2", "vit", "modernbert", "bart", "mbart", "pegasus", "marian", "whisper"}  # fmt: skip
+FP32_NORM: Final = {"gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "olmoe", "helium", "glm4"}  # weight times fp32 values, narrowed after
+QK_NORM: Final = {"qwen3", "qwen3_moe", "gemma3_text", "olmo2", "olmo3", "olmoe"}
+ONE_NORM: Final = {"phi", "gptj", "cohere", "cohere2"}  # a layer with one norm
+FOUR_NORMS: Final = {"gemma2", "gemma3_text", "glm4"}
+PLAIN_SOFTMAX: Final = {"gpt2", "gpt_neo", "bert", "roberta", "opt"}  # eager attention whose softmax stays in 16 bits
+MLP_TENSORS: Final = {"relu": 1, "gelu_new": 5, "bloom": 5}  # of the width of the feed-forward, where there is no gate; else 2
 
 
 class Activations(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,42 +29,39 @@ class Activations(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def norm_bytes(shape: ModelShape, width: int) -> int:
-    """Per token and element of hidden: RMSNorm is written in Python and keeps an fp32 copy, LayerNorm keeps its input."""
+    """Per token and element: RMSNorm is written in Python and keeps an fp32 copy, LayerNorm keeps its input."""
     if shape.family in LAYER_NORM:
         return 2 * width  # its input and its output (the next matrix needs it)
-    return 4 + 2 * width if width == 2 else 3 * width  # the fp32 copy, the normalised values, the output
+    if width == 4:
+        return 3 * width
+    return 4 + 2 * width + (2 if shape.family in FP32_NORM else 0)  # the fp32 copy, the normalised values, the output
 
 
 def mlp_bytes(shape: ModelShape, width: int) -> int:
     """Per token: inputs of the activation, of the product with the gate, and of the last matrix."""
-    tensors = 4 if shape.gated else 2
-    if not shape.gated and shape.activation in PYTHON_GELU:
-        tensors = 6  # written in Python: the power, tanh and both products keep theirs
+    tensors = 4 if shape.gated else MLP_TENSORS.get(shape.activation, 2)
     if not shape.experts:
         return tensors * width * shape.ffn
-    sparse = (
-        tensors * width * shape.expert_ffn * shape.experts_per_token
-        + 3 * width * shape.hidden * shape.experts_per_token
-    )
+    sparse = (tensors * width * shape.expert_ffn + 2 * width * shape.hidden) * shape.experts_per_token
     rest = shape.layers - shape.expert_layers
     return (sparse * shape.expert_layers + tensors * width * shape.ffn * rest) // max(1, shape.layers)
 
 
 def attention_bytes(shape: ModelShape, training: Training) -> int:
-    """Per token: query, key, value and the result; eager attention also keeps the scores, twice, of every head."""
+    """Per token: query, key, value and the result; eager attention also keeps the scores of every head."""
     width, queries, keys = training.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    normed = (norm_bytes(shape, width) - width) * (queries + keys) if shape.family in QK_NORM else 0
     if training.attention == "eager":
-        scores = (4 + width) * shape.heads * training.sequence
-        return width * (3 * queries + queries) + scores  # keys and values are repeated for every head
-    repeated = (
-        keys if training.attention == "flash" or shape.kv_heads == shape.heads or training.width == 2 else queries
-    )
-    return width * (2 * queries + 2 * repeated) + 4 * shape.heads  # and the softmax's logarithms
+        each = width if shape.family in PLAIN_SOFTMAX or width == 4 else 4 + width  # softmax in fp32, and its 16-bit copy
+        return width * 4 * queries + each * shape.heads * training.sequence + normed  # keys and values repeated for every head
+    return width * (2 * queries + 2 * keys) + 4 * shape.heads + normed  # and the softmax's logarithms
 
 
 def layer_bytes(shape: ModelShape, training: Training) -> int:
     """Per token, of one layer on average; an encoder-decoder's decoder layers attend twice."""
-    norms = norm_bytes(shape, training.width) * shape.hidden * 2
+    count = 1 if shape.family in ONE_NORM else 4 if shape.family in FOUR_NORMS else 2
+    after = max(0, count - 2)  # a norm whose output is only added: nothing keeps that
+    norms = (norm_bytes(shape, training.width) * count - training.width * after) * shape.hidden
     twice = shape.decoder_layers / shape.layers if shape.encoder_layers and shape.decoder_layers else 0.0
     attend = attention_bytes(shape, training)
     return int(norms * (1 + twice / 2) + attend * (1 + twice)) + mlp_bytes(shape, training.width)

@@ -107,7 +107,7 @@ def _described(config: Config, parts: tuple[Part, ...], *, exact: bool, notes: t
         gated=_gated(config),
         activation=_activation(config),
         experts=experts,
-        experts_per_token=config.number("experts_per_token", 1) if experts else 0,
+        experts_per_token=config.number("experts_per_token", 2) if experts else 0,
         expert_layers=sparse,
         expert_ffn=(config.find("moe_ffn") or config.find("ffn") or 0) if experts else 0,
         encoder_layers=layers["encoder"] if both else count if config.family in ENCODERS else 0,

@@ -10,12 +10,25 @@ from dsdoctor.fit.training import Training
 
 LAYER_NORM: Final = {*OLDER, "phi", "stablelm", "starcoder2", "nemotron", "cohere", "cohere2", "bert", "roberta", "xlm-roberta", "camembert",
                      "electra", "distilbert", "deberta-v2", "vit", "modernbert", "bart", "mbart", "pegasus", "marian", "whisper"}  # fmt: skip
-FP32_NORM: Final = {"gemma", "gemma2", "gemma3_text", "olmo2", "olmo3", "olmoe", "helium", "glm4"}  # weight times fp32 values, narrowed after
+FP32_NORM: Final = {
+    "gemma",
+    "gemma2",
+    "gemma3_text",
+    "olmo2",
+    "olmo3",
+    "olmoe",
+    "helium",
+    "glm4",
+}  # weight times fp32 values, narrowed after
 QK_NORM: Final = {"qwen3", "qwen3_moe", "gemma3_text", "olmo2", "olmo3", "olmoe"}
 ONE_NORM: Final = {"phi", "gptj", "cohere", "cohere2"}  # a layer with one norm
 FOUR_NORMS: Final = {"gemma2", "gemma3_text", "glm4"}
 PLAIN_SOFTMAX: Final = {"gpt2", "gpt_neo", "bert", "roberta", "opt"}  # eager attention whose softmax stays in 16 bits
-MLP_TENSORS: Final = {"relu": 1, "gelu_new": 5, "bloom": 5}  # of the width of the feed-forward, where there is no gate; else 2
+MLP_TENSORS: Final = {
+    "relu": 1,
+    "gelu_new": 5,
+    "bloom": 5,
+}  # of the width of the feed-forward, where there is no gate; else 2
 
 
 class Activations(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,8 +65,12 @@ def attention_bytes(shape: ModelShape, training: Training) -> int:
     width, queries, keys = training.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
     normed = (norm_bytes(shape, width) - width) * (queries + keys) if shape.family in QK_NORM else 0
     if training.attention == "eager":
-        each = width if shape.family in PLAIN_SOFTMAX or width == 4 else 4 + width  # softmax in fp32, and its 16-bit copy
-        return width * 4 * queries + each * shape.heads * training.sequence + normed  # keys and values repeated for every head
+        each = (
+            width if shape.family in PLAIN_SOFTMAX or width == 4 else 4 + width
+        )  # softmax in fp32, and its 16-bit copy
+        return (
+            width * 4 * queries + each * shape.heads * training.sequence + normed
+        )  # keys and values repeated for every head
     return width * (2 * queries + 2 * keys) + 4 * shape.heads + normed  # and the softmax's logarithms
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from dsdoctor.fit.activations import Activations, activations
 from dsdoctor.fit.items import Account, Item, item, worst
-from dsdoctor.fit.runtime import runtime_items
+from dsdoctor.fit.runtime import gpu_runtime
 from dsdoctor.fit.shapes import ModelShape
 from dsdoctor.fit.strategies import Strategy
 from dsdoctor.fit.training import Training, share, trained
@@ -53,8 +53,8 @@ def sizes(shape: ModelShape, training: Training, plan: Strategy) -> Sizes:
 
 def gpu_account(shape: ModelShape, training: Training, plan: Strategy) -> Account:
     s = sizes(shape, training, plan)
-    moments = {name: [*steady(s), *extra] for name, extra in _moments(s).items()}
-    return worst({name: [*items, *runtime_items(items, training)] for name, items in moments.items()})
+    always = [*steady(s), *gpu_runtime(plan.stage, training)]
+    return worst({name: [*always, *extra] for name, extra in _moments(s).items()})
 
 
 def _moments(s: Sizes) -> dict[str, list[Item]]:
@@ -73,7 +73,8 @@ def _moments(s: Sizes) -> dict[str, list[Item]]:
             }
         case _:
             return {
-                "loss": [*loss(s), *reduce_buckets(s)],
+                "loss": loss(s),
+                "head": [*head(s), *reduce_buckets(s)],
                 "backward": backward_partitioned(s),
                 "step": step_partitioned(s),
             }
@@ -133,6 +134,21 @@ def loss(s: Sizes) -> list[Item]:
     return [
         *kept(s),
         item("loss", "logits", s.act.loss, "tokens x vocabulary x 12 bytes: log-softmax and two gradients in fp32"),
+    ]
+
+
+def head(s: Sizes) -> list[Item]:
+    """Right after the loss: the logits' gradients are narrow again, the head's own gradient is made, the bucket too."""
+    tokens = s.training.tokens
+    return [
+        *kept(s),
+        item("loss", "logits", s.width * tokens * s.shape.vocab, "their gradients"),
+        item(
+            "gradients",
+            "gradient of the head",
+            s.width * min(s.shape.vocab * s.shape.hidden, s.trained),
+            "before it goes into the bucket",
+        ),
     ]
 
 

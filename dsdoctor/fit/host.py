@@ -2,7 +2,7 @@
 
 from dsdoctor.fit.gpu import Sizes, sizes
 from dsdoctor.fit.items import Account, Item, item, worst
-from dsdoctor.fit.runtime import PROCESS
+from dsdoctor.fit.runtime import COMMUNICATING, IMPORTS, TRAINING
 from dsdoctor.fit.shapes import ModelShape
 from dsdoctor.fit.strategies import Strategy
 from dsdoctor.fit.training import Training, share
@@ -16,10 +16,14 @@ def pinned(count: float, training: Training) -> int:
 
 def host_account(shape: ModelShape, training: Training, plan: Strategy) -> Account:
     s, ranks = sizes(shape, training, plan), training.gpus_per_node
-    processes = item(
-        "runtime", "processes", ranks * PROCESS, "Python, torch, CUDA's libraries and DeepSpeed, per rank", exact=False
+    begun = COMMUNICATING if plan.stage == 3 else IMPORTS  # below stage 3 the model leaves RAM before NCCL comes
+    return worst({"start": [_processes(ranks, begun), *_model(s)], "step": [_processes(ranks, TRAINING), *_held(s)]})
+
+
+def _processes(ranks: int, each: int) -> Item:
+    return item(
+        "runtime", "processes", ranks * each, "Python, torch, CUDA's libraries and DeepSpeed, per rank", exact=False
     )
-    return worst({"start": [processes, *_model(s), *_after_start(s)], "step": [processes, *_held(s)]})
 
 
 def _model(s: Sizes) -> list[Item]:
@@ -34,10 +38,6 @@ def _model(s: Sizes) -> list[Item]:
             "every rank makes it in RAM before it moves to the GPU",
         )
     ]
-
-
-def _after_start(s: Sizes) -> list[Item]:
-    return []
 
 
 def _held(s: Sizes) -> list[Item]:

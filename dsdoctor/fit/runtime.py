@@ -1,28 +1,31 @@
-"""What no model asks for and every process takes: CUDA's context, NCCL, the allocator's pieces; Python and its libraries in RAM."""
+"""What no model asks for and every process takes: CUDA's context, NCCL, the allocator's pieces; Python and its libraries in RAM.
+
+Measured on H200s with torch 2.11 (fixtures/fit/h200.jsonl): memory of the process by NVML less what torch's allocator reserved.
+"""
 
 from typing import Final
 
 from dsdoctor.fit.items import Item, item
 from dsdoctor.fit.training import MIB, Training
 
-CONTEXT: Final = 560 * MIB  # measured on an H200 with torch 2.11
-NCCL: Final = 500 * MIB
-FRAGMENTS: Final = 0.03
-PROCESS: Final = 2200 * MIB  # interpreter, torch, CUDA's libraries and DeepSpeed in RAM
+CONTEXT: Final = 535 * MIB
+KERNELS: Final = 200 * MIB  # loaded one by one while the first step runs
+NCCL: Final = 550 * MIB  # a communicator, even for one rank: initialize() broadcasts the parameters
+NCCL_STAGE3: Final = 390 * MIB
+IMPORTS: Final = 970 * MIB  # RAM of Python, torch, DeepSpeed and CUDA's libraries before initialize()
+COMMUNICATING: Final = 1540 * MIB  # with NCCL loaded
+TRAINING: Final = 2150 * MIB  # after the first step: kernels, autograd's and NCCL's threads
 
 
-def runtime_items(items: list[Item], training: Training) -> list[Item]:
-    held = sum(one.bytes for one in items)
-    found = [item("runtime", "CUDA context", CONTEXT, "kernels and the driver's own, per process", exact=False)]
-    if training.world > 1:
-        found.append(item("runtime", "NCCL", NCCL, "channels to the other GPUs", exact=False))
-    found.append(
+def gpu_runtime(stage: int, training: Training) -> list[Item]:
+    more = NCCL_STAGE3 if stage == 3 else 0
+    return [
         item(
             "runtime",
-            "allocator",
-            FRAGMENTS * held,
-            "blocks that are cached and do not fit the next tensor",
+            "CUDA context",
+            CONTEXT + KERNELS,
+            "the driver's own memory and the loaded kernels, per process",
             exact=False,
-        )
-    )
-    return found
+        ),
+        item("runtime", "NCCL", NCCL + more, "buffers of its communicators, even on one GPU", exact=False),
+    ]

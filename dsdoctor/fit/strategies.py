@@ -122,8 +122,9 @@ def _optimizer(training: Training) -> dict[str, object] | None:
     match training.optimizer:
         case "adamw":
             return {"type": "AdamW", "params": {"lr": 1e-5}}
-        case "adamw-torch":
-            return {"type": "AdamW", "params": {"lr": 1e-5, "torch_adam": True}}
+        case "adamw-torch" | "adamw-fused":
+            fused = {"fused": True} if training.optimizer == "adamw-fused" else {}
+            return {"type": "AdamW", "params": {"lr": 1e-5, "torch_adam": True, **fused}}
         case "lion":
             return {"type": "Lion", "params": {"lr": 1e-5}}
         case "sgd":

@@ -8,14 +8,23 @@ import msgspec
 from dsdoctor.fit.shapes import ModelShape
 
 Dtype = Literal["bf16", "fp16", "fp32"]
-Optimizer = Literal["adamw", "adamw-torch", "adamw-8bit", "lion", "adafactor", "sgd"]
+Optimizer = Literal["adamw", "adamw-fused", "adamw-torch", "adamw-8bit", "lion", "adafactor", "sgd"]
 Attention = Literal["sdpa", "flash", "eager"]
 
-OPTIMIZERS: Final[tuple[Optimizer, ...]] = ("adamw", "adamw-torch", "adamw-8bit", "lion", "adafactor", "sgd")
+OPTIMIZERS: Final[tuple[Optimizer, ...]] = (
+    "adamw",
+    "adamw-fused",
+    "adamw-torch",
+    "adamw-8bit",
+    "lion",
+    "adafactor",
+    "sgd",
+)
 # bytes of states per trained parameter, where the optimizer sees one flat fp32 tensor (ZeRO)
 STATE_BYTES: Final[dict[Optimizer, float]] = {
     "adamw": 8,  # DeepSpeed's fused one: two moments
-    "adamw-torch": 8,  # torch's default, which works through lists of tensors (foreach)
+    "adamw-fused": 8,  # torch's fused one, the default of transformers' Trainer
+    "adamw-torch": 8,  # torch's plain one, which works through lists of tensors (foreach)
     "adamw-8bit": 2 + 2 * 4 / 256,  # two moments of a byte, and a scale for each block of 256
     "lion": 4,
     "adafactor": 4,  # it factors matrices only, and a flat partition is none

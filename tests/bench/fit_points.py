@@ -1,67 +1,71 @@
-"""Predicted against measured on H200s (fixtures/fit/h200.jsonl): a table to read.
+"""Predicted against measured on H200s: a table to read, DeepSpeed's and Accelerate's own estimates beside it.
 
-python tests/bench/fit_points.py [FILE.jsonl]
+python -m tests.bench.fit_points [FILE.jsonl]
 """
 
-import json
+import importlib
 import statistics
 import sys
 from pathlib import Path
-from typing import Any
 
-from dsdoctor.fit.memory import Need, need
-from dsdoctor.fit.shapes import ModelShape, from_config
-from dsdoctor.fit.strategies import STRATEGIES, Strategy
-from dsdoctor.fit.training import Buckets, Optimizer, Training
+from dsdoctor.fit.memory import need
+from tests.fit.measured import FILE, Row, asked, gpu_bytes, rows
 
-POINTS = Path(__file__).parents[2] / "fixtures/fit/h200.jsonl"
 GIB = 1 << 30
-OPTIMIZERS: dict[str, Optimizer] = {"fused": "adamw-fused", "foreach": "adamw-torch", "ds": "adamw"}
 
 
-def asked(row: dict[str, Any]) -> tuple[ModelShape, Training, Strategy]:
-    point, zero = row["point"], row["ds_config"]["zero_optimization"]
-    usual = Buckets()
-    where = (point["off"] or "gpu", point["poff"] or "gpu")
-    plan = next(s for s in STRATEGIES if (s.stage, s.optimizer, s.parameters) == (point["stage"], *where))
-    training = Training(
-        micro_batch=point["mb"], sequence=point["seq"], dtype=point["dtype"], optimizer=OPTIMIZERS[point["opt"]],
-        checkpointing=point["ckpt"], attention=point["attn"], accumulation=point["gas"], gpus_per_node=point["world"],
-        pin_memory=point["pin"] is not False, zero_init=point["init"],
-        buckets=Buckets(reduce=zero.get("reduce_bucket_size", usual.reduce), allgather=zero.get("allgather_bucket_size", usual.allgather)),
-    )  # fmt: skip
-    return from_config(row["config"]), training, plan
+def deepspeed_says(row: Row) -> tuple[float, float] | None:
+    """estimate_zero{2,3}_model_states_mem_needs → GPU and RAM in bytes; nothing for ZeRO-0 and 1."""
+    zero2 = importlib.import_module("deepspeed.runtime.zero.stage_1_and_2").estimate_zero2_model_states_mem_needs
+    zero3 = importlib.import_module("deepspeed.runtime.zero.stage3").estimate_zero3_model_states_mem_needs
+    shape, training, plan = asked(row)
+    if plan.stage == 2:
+        cpu, gpu = zero2(shape.parameters, training.gpus_per_node, 1, plan.optimizer != "gpu")
+    elif plan.stage == 3:
+        cpu, gpu, _ = zero3(
+            shape.parameters, shape.largest_layer, training.gpus_per_node, 1,
+            plan.optimizer != "gpu", plan.parameters != "gpu", training.zero_init,
+        )  # fmt: skip
+    else:
+        return None
+    return gpu, cpu
 
 
-def predicted(row: dict[str, Any]) -> Need:
-    return need(*asked(row))
-
-
-def measured_gpu(row: dict[str, Any]) -> int:
-    """What torch had allocated at once, and what the process had beside torch's allocator."""
-    beside = row["nvml_process"] - row["peak_reserved"]
-    return int(row["peak_allocated"] + beside)
+def accelerate_says(row: Row) -> float:
+    """accelerate estimate-memory: four times the weights (accelerate/commands/estimate.py, estimate_training_usage)."""
+    shape, training, _ = asked(row)
+    return float(4 * shape.parameters * training.width)
 
 
 def main() -> None:
-    rows = [json.loads(line) for line in Path(sys.argv[1] if len(sys.argv) > 1 else POINTS).read_text().splitlines()]
-    gpu, smi, host = [], [], []
-    for row in rows:
-        if not row["ok"] or row["rank"]:
+    errors: dict[str, list[float]] = {}
+    for row in rows(Path(sys.argv[1]) if len(sys.argv) > 1 else FILE):
+        shape, training, plan = asked(row)
+        said = need(shape, training, plan)
+        if not row["ok"]:
+            print(
+                f"{row['point']['name']:36} ran out of memory with {row['point']['cap']} GiB for torch; {said.gpu.bytes / GIB:.2f} GiB said"
+            )
             continue
-        said = predicted(row)
-        real, rss = measured_gpu(row), row["host_peak"]
-        errors = (
-            said.gpu.bytes / real - 1,
-            said.gpu.bytes / row["nvml_process"] - 1,
-            said.host.bytes / row["point"]["world"] / rss - 1,
+        real, host = gpu_bytes(row), row["host_peak"]
+        peer, simple = deepspeed_says(row), accelerate_says(row)
+        columns = {
+            "gpu": said.gpu.bytes / real - 1,
+            "gpu as nvidia-smi": said.gpu.bytes / row["nvml_process"] - 1,
+            "host": said.host.bytes / training.gpus_per_node / host - 1,
+            "deepspeed's gpu": peer[0] / real - 1 if peer else None,
+            "deepspeed's host": peer[1] / training.gpus_per_node / host - 1 if peer else None,
+            "accelerate's gpu": simple / real - 1,
+        }
+        for name, error in columns.items():
+            if error is not None:
+                errors.setdefault(name, []).append(abs(error))
+        told = "  ".join("     -" if error is None else f"{error:+6.1%}" for error in columns.values())
+        print(
+            f"{row['point']['name']:36} {said.gpu.moment:8} {said.gpu.bytes / GIB:6.2f} of {real / GIB:6.2f}  {said.host.moment:5} {host / GIB:6.2f}  {told}"
         )
-        for errors_of, error in zip((gpu, smi, host), errors, strict=True):
-            errors_of.append(abs(error))
-        print(f"{row['point']['name']:38} {said.gpu.moment:9} gpu {said.gpu.bytes / GIB:6.2f} of {real / GIB:6.2f} {errors[0]:+6.1%}"
-              f"  by NVML {row['nvml_process'] / GIB:6.2f} {errors[1]:+6.1%}  host {said.host.bytes / GIB:6.2f} of {rss / GIB:6.2f} {errors[2]:+6.1%}")  # fmt: skip
-    for name, errors_of in (("gpu", gpu), ("by NVML", smi), ("host", host)):
-        print(f"{name}: median {statistics.median(errors_of):.1%}, worst {max(errors_of):.1%} of {len(errors_of)}")
+    for name, found in errors.items():
+        print(f"{name:18} median {statistics.median(found):7.1%}  worst {max(found):7.1%}  of {len(found)}")
 
 
 if __name__ == "__main__":

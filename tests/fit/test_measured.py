@@ -1,0 +1,60 @@
+"""What is said against what was measured on H200s: peak of GPU memory and of RAM, and never "fits" for what ran out."""
+
+import statistics
+
+import pytest
+
+from dsdoctor.fit.fits import fit
+from dsdoctor.fit.memory import need
+from dsdoctor.fit.room import Room
+from tests.fit.measured import Row, asked, gpu_bytes, rows
+
+ROWS = rows()
+RAN = [row for row in ROWS if row["ok"]]
+GIB = 1 << 30
+
+
+def name(row: Row) -> str:
+    return str(row["point"]["name"])
+
+
+def gpu_error(row: Row) -> float:
+    return need(*asked(row)).gpu.bytes / gpu_bytes(row) - 1
+
+
+def host_error(row: Row) -> float:
+    shape, training, plan = asked(row)
+    return need(shape, training, plan).host.bytes / training.gpus_per_node / int(row["host_peak"]) - 1
+
+
+def test_enough_was_measured() -> None:
+    assert len(RAN) >= 12
+    assert {row["point"]["stage"] for row in RAN} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("row", RAN, ids=name)
+def test_no_point_is_far_off(row: Row) -> None:
+    assert abs(gpu_error(row)) <= 0.10
+    assert abs(host_error(row)) <= 0.12
+
+
+def test_most_are_close() -> None:
+    assert statistics.median(abs(gpu_error(row)) for row in RAN) <= 0.03
+    assert statistics.median(abs(host_error(row)) for row in RAN) <= 0.03
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row["point"]["cap"]], ids=name)
+def test_what_ran_out_of_memory_was_never_said_to_fit(row: Row) -> None:
+    """Those points ran with a part of the card: torch's allocator had ``cap`` GiB, the driver's memory comes on top."""
+    shape, training, plan = asked(row)
+    beside = need(shape, training, plan).gpu.of("runtime")
+    found = fit(shape, training, plan, Room(gpus=1, gpu=row["point"]["cap"] * GIB + beside, host=10**12))
+    if row["ok"]:
+        assert found.word in ("fits", "tight")
+    else:
+        assert found.word in ("tight", "no")
+
+
+@pytest.mark.parametrize("row", RAN, ids=name)
+def test_the_parameters_are_the_real_models(row: Row) -> None:
+    assert asked(row)[0].parameters == row["parameters"]

@@ -92,3 +92,26 @@ def activations(shape: ModelShape, training: Training) -> Activations:
     # log-softmax kept, its gradient and the logits' gradient, all fp32
     loss = 12 * shape.vocab * tokens if shape.vocab else 0
     return Activations(layer=layer, kept=kept, recomputed=layer if training.checkpointing else 0, loss=loss, ends=ends)
+
+
+def blocks_of(shape: ModelShape, training: Training) -> tuple[list[int], list[int]]:
+    """The same tensors one by one: those that a layer keeps, and the largest of those that only pass through."""
+    width, tokens = training.width, training.tokens
+    hidden, queries, keys = (
+        size * tokens for size in (shape.hidden, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim)
+    )
+    normed = (
+        [width * hidden] * 2 if norm_bytes(shape, width) == 2 * width else [4 * hidden, width * hidden, width * hidden]
+    )
+    if training.attention == "eager":
+        scores = shape.heads * training.sequence * tokens
+        attend = [width * queries] * 4 + (
+            [width * scores] if shape.family in PLAIN_SOFTMAX else [4 * scores, width * scores]
+        )
+    else:
+        attend = [width * queries, width * keys, width * keys, width * queries]
+    known = sum(normed) * 2 + sum(attend)
+    mlp = [width * shape.ffn * tokens] * max(
+        1, (layer_bytes(shape, training) * tokens - known) // max(1, width * shape.ffn * tokens)
+    )
+    return [*normed, *attend, *normed, *mlp], [4 * hidden, width * queries, width * hidden]

@@ -7,6 +7,7 @@ import msgspec
 
 from dsdoctor.fit.items import Account
 from dsdoctor.fit.memory import Need, need
+from dsdoctor.fit.rehearsal import reserved
 from dsdoctor.fit.room import Room
 from dsdoctor.fit.shapes import ModelShape
 from dsdoctor.fit.strategies import STRATEGIES, Strategy, Traffic, traffic
@@ -14,7 +15,7 @@ from dsdoctor.fit.training import Training, trained
 
 Word = Literal["fits", "tight", "unknown", "no"]  # from good to bad
 ORDER: Final[tuple[Word, ...]] = ("fits", "tight", "unknown", "no")
-GPU_SLACK: Final = 0.15  # torch caches blocks that do not fit the next tensor
+CACHE_SLACK: Final = 0.05  # how far the rehearsal of torch's allocator was off, mostly
 HOST_SLACK: Final = 0.10
 GIB: Final = 1 << 30
 
@@ -26,6 +27,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     word: Word
     need: int
     room: int | None
+    easy: int | None = (
+        None  # with this much nothing is short: on a GPU what torch's allocator keeps, as nvidia-smi shows it
+    )
 
     @property
     def spare(self) -> int | None:
@@ -54,7 +58,7 @@ class Largest(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int  # at a micro batch of one
 
 
-def answer(place: Literal["gpu", "host", "nvme"], account: Account, room: int | None, slack: float) -> Answer:
+def answer(place: Literal["gpu", "host", "nvme"], account: Account, room: int | None, easy: int | None) -> Answer:
     word: Word
     if not account.bytes:
         word = "fits"
@@ -63,16 +67,20 @@ def answer(place: Literal["gpu", "host", "nvme"], account: Account, room: int | 
     elif account.bytes > room:
         word = "no"
     else:
-        word = "fits" if account.bytes * (1 + slack) <= room else "tight"
-    return Answer(place=place, word=word, need=account.bytes, room=room)
+        word = "fits" if (easy or account.bytes) <= room else "tight"
+    return Answer(place=place, word=word, need=account.bytes, room=room, easy=easy)
 
 
 def fit(shape: ModelShape, training: Training, plan: Strategy, room: Room) -> Fit:
     needed = need(shape, training, plan)
+    kept = None
+    if room.gpu is not None and needed.gpu.bytes <= room.gpu:  # elsewhere nobody needs to know
+        kept = max(needed.gpu.bytes, reserved(shape, training, plan) + needed.gpu.of("runtime"))
+        kept = int(kept * (1 + CACHE_SLACK))
     answers = (
-        answer("gpu", needed.gpu, room.gpu, GPU_SLACK),
-        answer("host", needed.host, room.host, HOST_SLACK),
-        answer("nvme", needed.nvme, room.nvme, 0.0),
+        answer("gpu", needed.gpu, room.gpu, kept),
+        answer("host", needed.host, room.host, int(needed.host.bytes * (1 + HOST_SLACK))),
+        answer("nvme", needed.nvme, room.nvme, None),
     )
     word = max((a.word for a in answers), key=ORDER.index)
     moved = traffic(plan, shape.parameters, trained(shape, training), training)

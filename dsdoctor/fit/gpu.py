@@ -218,7 +218,12 @@ def backward_partitioned(s: Sizes) -> list[Item]:
         )
     else:
         items.append(
-            item("buffers", "gradient on its way", (s.width + 4) * s.largest, "the largest tensor's, and its fp32 copy")
+            item(
+                "buffers",
+                "gradient on its way",
+                (s.width + 8) * s.largest,
+                "the largest tensor's, and the fp64 copy that its norm is taken of",
+            )
         )
     if s.plan.stage == 1 and not s.overlap:
         moved = min(s.trained, s.training.buckets.reduce)

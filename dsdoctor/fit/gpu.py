@@ -3,52 +3,12 @@
 Read in DeepSpeed 0.19.8: runtime/zero/stage_1_and_2.py, stage3.py, partition_parameters.py, runtime/fp16/*_optimizer.py.
 """
 
-import msgspec
-
-from dsdoctor.fit.activations import Activations, activations
 from dsdoctor.fit.items import Account, Item, item, worst
 from dsdoctor.fit.runtime import gpu_runtime
 from dsdoctor.fit.shapes import ModelShape
+from dsdoctor.fit.sizes import REUSE, Sizes, gathers, sizes, sub_groups
 from dsdoctor.fit.strategies import Strategy
-from dsdoctor.fit.training import Training, share, trained
-
-
-class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers that every item is made of."""
-
-    shape: ModelShape
-    training: Training
-    plan: Strategy
-    all: int  # parameters
-    trained: int
-    part: int  # of the trained ones, on this rank
-    act: Activations
-
-    @property
-    def width(self) -> int:
-        return self.training.width
-
-    @property
-    def mixed(self) -> bool:
-        """Weights of 16 bits beside a master copy of 32."""
-        return self.training.dtype != "fp32"
-
-    @property
-    def largest(self) -> int:
-        return min(self.shape.largest_tensor, self.trained)
-
-    @property
-    def overlap(self) -> bool:
-        said = self.training.buckets.overlap
-        return self.plan.stage == 3 if said is None else said
-
-
-def sizes(shape: ModelShape, training: Training, plan: Strategy) -> Sizes:
-    count = trained(shape, training)
-    return Sizes(
-        shape=shape, training=training, plan=plan, all=shape.parameters + (count if training.lora_rank else 0), trained=count,
-        part=share(count, training.world if plan.stage else 1), act=activations(shape, training),
-    )  # fmt: skip
+from dsdoctor.fit.training import Training, share
 
 
 def gpu_account(shape: ModelShape, training: Training, plan: Strategy) -> Account:
@@ -68,7 +28,7 @@ def _moments(s: Sizes) -> dict[str, list[Item]]:
         case 3:
             return {
                 "loss": [*loss(s), *gathered(s)],
-                "backward": [*first_layer(s), *gathered(s)],
+                "backward": backward_sharded(s),
                 "step": step_sub_group(s),
             }
         case _:
@@ -273,23 +233,26 @@ def _stage3_buffers(s: Sizes) -> list[Item]:
 
 
 def gathered(s: Sizes) -> list[Item]:
-    """Parameters that are whole for a while: this layer's, those fetched ahead, those kept because they come again soon."""
-    if s.training.world == 1 and s.plan.parameters == "gpu":
+    """Parameters that are whole for a while: at the loss those of the last layers, which backward needs first.
+
+    A layer's stay when they come again within stage3_max_reuse_distance (1e9) elements; forward and back that is half of it.
+    """
+    if not gathers(s):
         return []
-    live = min(s.all, s.training.buckets.live)
-    return [
-        item(
-            "parameters",
-            "gathered parameters",
-            s.width * live,
-            "at most stage3_max_live_parameters are whole at once",
-            exact=False,
-        )
-    ]
+    count = min(s.all, REUSE // 2 + s.training.buckets.prefetch + s.shape.largest_layer)
+    count = min(count, s.training.buckets.live + s.shape.largest_layer)
+    why = "those within half of stage3_max_reuse_distance, a layer's, and those fetched ahead"
+    return [item("parameters", "gathered parameters", s.width * count, why, exact=False)]
+
+
+def backward_sharded(s: Sizes) -> list[Item]:
+    content = min(s.trained, max(s.training.buckets.reduce, s.largest))
+    copy = item("buffers", "reduce-scatter", s.width * content, "the bucket's gradients, sorted by rank", exact=False)
+    return [*first_layer(s), *gathered(s), copy]
 
 
 def step_sub_group(s: Sizes) -> list[Item]:
-    group = min(s.part, s.training.buckets.sub_group + s.largest)
+    group = max(sub_groups(s))
     if s.plan.optimizer != "gpu":
         return []
     if not s.mixed:

@@ -1,9 +1,9 @@
 """RAM of one node, and the files on its NVMe drive."""
 
-from dsdoctor.fit.gpu import Sizes, sizes
 from dsdoctor.fit.items import Account, Item, item, worst
 from dsdoctor.fit.runtime import COMMUNICATING, IMPORTS, TRAINING
 from dsdoctor.fit.shapes import ModelShape
+from dsdoctor.fit.sizes import Sizes, sizes, sub_groups
 from dsdoctor.fit.strategies import Strategy
 from dsdoctor.fit.training import Training, share
 
@@ -131,7 +131,7 @@ def _swap_buffers(s: Sizes) -> list[Item]:
             )
         )
     if s.plan.optimizer == "nvme":
-        group = min(s.part, s.training.buckets.sub_group + s.largest)
+        group = max(sub_groups(s))
         items.append(
             item(
                 "buffers",

@@ -6,8 +6,8 @@ activations leave. Order and sizes as in DeepSpeed 0.19.8 and transformers 5, se
 
 from dsdoctor.fit.activations import blocks_of
 from dsdoctor.fit.allocator import Allocator, Block
-from dsdoctor.fit.gpu import Sizes, sizes
 from dsdoctor.fit.shapes import ModelShape
+from dsdoctor.fit.sizes import REUSE, Sizes, gathers, sizes, sub_groups
 from dsdoctor.fit.strategies import Strategy
 from dsdoctor.fit.training import Training, share
 
@@ -36,6 +36,10 @@ class Part:
             self.each(self.s.training.state_bytes)
             self.stepped = True
         self.memory.give(*fake)
+
+    def fetch(self, elements: int) -> Block | None:
+        """Makes a layer's parameters whole."""
+        return self.memory.take(self.s.width * elements) if gathers(self.s) else None
 
     def buckets(self) -> Blocks:
         return []
@@ -143,19 +147,14 @@ class Sharded(Part):
             self.memory.empty_cache()
             self.memory.take(self.s.width * share(self.s.all, ranks))
         if self.s.plan.optimizer == "gpu":
-            for group in self.groups() if self.s.mixed else ():
+            for group in sub_groups(self.s) if self.s.mixed else ():
                 narrow = self.memory.take(4 * group)
                 self.memory.take(4 * group)
                 self.memory.give(narrow)
-            self.memory.give(self.memory.take(4 * max(self.groups())))
+            self.memory.give(self.memory.take(4 * max(sub_groups(self.s))))
         self.memory.take(self.s.width * self.s.training.buckets.reduce)
         if self.s.plan.optimizer == "gpu":
             self.memory.take(self.s.width * self.s.part)
-
-    def groups(self) -> list[int]:
-        most = self.s.training.buckets.sub_group
-        full, rest = divmod(self.s.part, most)
-        return [most] * full + ([rest] if rest else [])
 
     def gradient(self, elements: int) -> None:
         self.memory.give(self.memory.take(self.s.width * elements))
@@ -163,7 +162,7 @@ class Sharded(Part):
     def step(self) -> None:
         if self.s.plan.optimizer != "gpu":
             return
-        for group in self.groups():
+        for group in sub_groups(self.s):
             flat = self.memory.take(self.s.width * group)
             wide = self.memory.take(4 * group) if self.s.mixed else None
             if self.s.mixed:
@@ -195,24 +194,32 @@ def _forward_and_backward(s: Sizes, memory: Allocator, part: Part) -> None:
     hidden = s.width * s.shape.hidden * s.training.tokens
     first = memory.take(hidden)
     kept: list[Blocks] = []
-    for _ in layers:
+    whole: list[Block | None] = []
+    ahead = sum(layer.elements for layer in layers)  # until the loss
+    for layer in layers:
+        whole.append(part.fetch(layer.elements))
         mine = [memory.take(hidden)] if s.training.checkpointing else []
         run = [memory.take(size) for size in saved]
         memory.give(*[memory.take(size) for size in passing])
         if s.training.checkpointing:
             memory.give(*run)
         kept.append(mine if s.training.checkpointing else run)
+        if ahead > REUSE // 2:
+            memory.give(whole[-1])
+            whole[-1] = None
+        ahead -= layer.elements
     last = [memory.take(size) for size in (2 * hidden, hidden, hidden)]
     back = _loss(s, memory)
     part.gradient(s.shape.vocab * s.shape.hidden)
     buckets = part.buckets()
     memory.give(*last)
-    for layer, mine in zip(reversed(layers), reversed(kept), strict=True):
+    for layer, mine, held in zip(reversed(layers), reversed(kept), reversed(whole), strict=True):
+        parameters = held or part.fetch(layer.elements)
         again = [memory.take(size) for size in saved] if s.training.checkpointing else []
         flowing = [memory.take(size) for size in (*passing, s.width * s.shape.ffn * s.training.tokens)]
         for elements in layer.tensors:
             part.gradient(elements)
-        memory.give(*mine, *again, *flowing)
+        memory.give(*mine, *again, *flowing, parameters)
     for other in s.shape.parts:
         if other.name == "embedding":
             part.gradient(other.elements)

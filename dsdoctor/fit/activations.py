@@ -23,11 +23,19 @@ FP32_NORM: Final = {
 QK_NORM: Final = {"qwen3", "qwen3_moe", "gemma3_text", "olmo2", "olmo3", "olmoe"}
 ONE_NORM: Final = {"phi", "gptj", "cohere", "cohere2"}  # a layer with one norm
 FOUR_NORMS: Final = {"gemma2", "gemma3_text", "glm4"}
-PLAIN_SOFTMAX: Final = {"gpt2", "gpt_neo", "bert", "roberta", "opt"}  # eager attention whose softmax stays in 16 bits
+PLAIN_SOFTMAX: Final = {
+    "gpt2",
+    "gpt_neo",
+    "bert",
+    "roberta",
+    "opt",
+    "t5",
+    "mt5",
+    "umt5",
+}  # eager attention whose softmax stays in 16 bits
 MLP_TENSORS: Final = {
     "relu": 1,
     "gelu_new": 5,
-    "bloom": 5,
 }  # of the width of the feed-forward, where there is no gate; else 2
 
 
@@ -43,6 +51,8 @@ class Activations(msgspec.Struct, frozen=True, kw_only=True):
 
 def norm_bytes(shape: ModelShape, width: int) -> int:
     """Per token and element: RMSNorm is written in Python and keeps an fp32 copy, LayerNorm keeps its input."""
+    if shape.family in ("cohere", "cohere2") and width == 2:
+        return 3 * 4 + width  # LayerNorm in Python: twice less the mean, and the normalised values, in fp32
     if shape.family in LAYER_NORM:
         return 2 * width  # its input and its output (the next matrix needs it)
     if width == 4:

@@ -33,6 +33,8 @@ PLAIN_SOFTMAX: Final = {
     "mt5",
     "umt5",
 }  # eager attention whose softmax stays in 16 bits
+NARROW_LOSS: Final = {"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "deberta-v2", "t5", "mt5", "umt5",
+                      "bart", "mbart", "pegasus", "marian", "whisper"}  # cross entropy of the logits as they are  # fmt: skip
 MLP_TENSORS: Final = {
     "relu": 1,
     "gelu_new": 5,
@@ -99,8 +101,8 @@ def activations(shape: ModelShape, training: Training) -> Activations:
     layer = layer_bytes(shape, training) * tokens
     kept = width * shape.hidden * tokens * shape.layers if training.checkpointing else layer * shape.layers
     ends = (norm_bytes(shape, width) + width) * shape.hidden * tokens
-    # log-softmax kept, its gradient and the logits' gradient, all fp32
-    loss = 12 * shape.vocab * tokens if shape.vocab else 0
+    # log-softmax kept, its gradient and the logits' gradient: fp32 where the loss widens the logits first
+    loss = 3 * (width if shape.family in NARROW_LOSS else 4) * shape.vocab * tokens
     return Activations(layer=layer, kept=kept, recomputed=layer if training.checkpointing else 0, loss=loss, ends=ends)
 
 

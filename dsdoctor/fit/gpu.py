@@ -93,7 +93,12 @@ def loss(s: Sizes) -> list[Item]:
     """All layers' activations are there, and the logits with their gradients on top."""
     return [
         *kept(s),
-        item("loss", "logits", s.act.loss, "tokens x vocabulary x 12 bytes: log-softmax and two gradients in fp32"),
+        item(
+            "loss",
+            "logits",
+            s.act.loss,
+            "tokens x vocabulary, three times: log-softmax and two gradients, in fp32 mostly",
+        ),
     ]
 
 

@@ -35,6 +35,9 @@ STRATEGIES: Final = (
 )  # fmt: skip
 
 
+UNTESTED: Final = ("adamw-8bit", "adafactor", "sgd")  # optimizers that ZeRO takes only when told to
+
+
 def strategy(name: str) -> Strategy:
     return next(s for s in STRATEGIES if s.name == name)
 
@@ -101,6 +104,10 @@ def ds_config(plan: Strategy, training: Training, nvme_path: str = "/local_nvme"
     if training.dtype != "fp32":
         config[training.dtype] = {"enabled": True}
     config["zero_optimization"] = zero
+    if plan.stage and training.optimizer in UNTESTED:  # DeepSpeed refuses them otherwise
+        config["zero_allow_untested_optimizer"] = True
+        if plan.optimizer != "gpu" and training.optimizer != "sgd":
+            config["zero_force_ds_cpu_optimizer"] = False
     if optimizer := _optimizer(training):
         config["optimizer"] = optimizer
     return config

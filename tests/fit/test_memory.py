@@ -123,8 +123,8 @@ def test_the_config_says_what_the_strategy_is(plan: object) -> None:
 
 
 def test_a_config_has_nothing_that_only_restates_a_default() -> None:
-    assert ds_config(strategy("zero2"), Training(optimizer="adafactor")) == {
-        "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": True}, "zero_optimization": {"stage": 2},
+    assert ds_config(strategy("zero2"), Training(optimizer="adamw", accumulation=1)) == {
+        "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": True}, "zero_optimization": {"stage": 2}, "optimizer": {"type": "AdamW", "params": {"lr": 1e-5}},
     }  # fmt: skip
 
 
@@ -135,3 +135,9 @@ def test_one_gpu_moves_nothing_between_gpus() -> None:
 def test_stage_3_moves_half_as_much_again_as_ddp() -> None:
     ddp, zero3 = (traffic(strategy(name), P, P, EIGHT).between_gpus for name in ("ddp", "zero3"))
     assert zero3 == pytest.approx(1.5 * ddp, rel=0.001)
+
+
+def test_an_optimizer_that_zero_does_not_know_is_allowed_by_word() -> None:
+    assert ds_config(strategy("zero2"), Training(optimizer="adafactor"))["zero_allow_untested_optimizer"] is True
+    assert ds_config(strategy("zero2-cpu"), Training(optimizer="adafactor"))["zero_force_ds_cpu_optimizer"] is False
+    assert "zero_allow_untested_optimizer" not in ds_config(strategy("ddp"), Training(optimizer="adafactor"))

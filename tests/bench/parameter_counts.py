@@ -5,23 +5,25 @@
 Every row has the config.json that was counted, the number of parameters and of tensors, and the largest tensor.
 """
 
+import importlib
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import torch
-import transformers
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
+
+hugging: Any = importlib.import_module("transformers")
 
 TABLE = Path(__file__).parents[2] / "fixtures/fit/parameter_counts.json"
-GQA = {
+GQA: dict[str, Any] = {
     "hidden_size": 256,
     "intermediate_size": 704,
     "num_hidden_layers": 3,
     "num_attention_heads": 8,
     "num_key_value_heads": 2,
 }
-SMALL = {**GQA, "vocab_size": 1000, "pad_token_id": 0}
+SMALL: dict[str, Any] = {**GQA, "vocab_size": 1000, "pad_token_id": 0}
 GPT = {"n_embd": 256, "n_layer": 3, "n_head": 8, "vocab_size": 1000, "n_positions": 128}
 BART = {"d_model": 256, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 8, "decoder_attention_heads": 8,
         "encoder_ffn_dim": 512, "decoder_ffn_dim": 768, "vocab_size": 1000, "max_position_embeddings": 128}  # fmt: skip
@@ -38,7 +40,7 @@ MLA = {"kv_lora_rank": 64, "q_lora_rank": 96, "qk_rope_head_dim": 16, "qk_nope_h
 EXPERTS = {"n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 96, "n_group": 2, "topk_group": 1}
 
 # (family, what the config says beyond the family's defaults); {} alone: the defaults
-ROWS: list[tuple[str, dict[str, object]]] = [
+ROWS: list[tuple[str, dict[str, Any]]] = [
     # models that people train, by the numbers of their config.json
     ("llama", {"hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32000}),
     ("llama", {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256}),
@@ -98,14 +100,14 @@ ROWS: list[tuple[str, dict[str, object]]] = [
 ]  # fmt: skip
 
 
-def model_of(config: transformers.PretrainedConfig) -> torch.nn.Module:
+def model_of(config: Any) -> Any:
     """The class that people train: the causal, masked or sequence-to-sequence head."""
     if config.model_type == "vit":
-        return transformers.AutoModelForImageClassification.from_config(config)
+        return hugging.AutoModelForImageClassification.from_config(config)
     if config.model_type == "whisper":
-        return transformers.AutoModelForSpeechSeq2Seq.from_config(config)
+        return hugging.AutoModelForSpeechSeq2Seq.from_config(config)
     if config.is_encoder_decoder:
-        return AutoModelForSeq2SeqLM.from_config(config)
+        return hugging.AutoModelForSeq2SeqLM.from_config(config)
     if config.model_type in (
         "bert",
         "roberta",
@@ -116,13 +118,13 @@ def model_of(config: transformers.PretrainedConfig) -> torch.nn.Module:
         "deberta-v2",
         "modernbert",
     ):
-        return AutoModelForMaskedLM.from_config(config)
-    return AutoModelForCausalLM.from_config(config)
+        return hugging.AutoModelForMaskedLM.from_config(config)
+    return hugging.AutoModelForCausalLM.from_config(config)
 
 
 def row(family: str, says: dict[str, object]) -> dict[str, object]:
     with torch.device("meta"):
-        model = model_of(AutoConfig.for_model(family, **says))
+        model = model_of(hugging.AutoConfig.for_model(family, **says))
     sizes = [parameter.numel() for parameter in model.parameters()]
     config = {"model_type": family, **says}
     return {"config": config, "parameters": sum(sizes), "tensors": len(sizes), "largest_tensor": max(sizes)}
@@ -131,7 +133,7 @@ def row(family: str, says: dict[str, object]) -> dict[str, object]:
 def main() -> None:
     logging.disable(logging.WARNING)  # token ids beyond the small vocabularies
     rows = [row(family, dict(says)) for family, says in ROWS]
-    about = f"counted by tests/bench/parameter_counts.py with transformers {transformers.__version__}"
+    about = f"counted by tests/bench/parameter_counts.py with transformers {hugging.__version__}"
     lines = ",\n".join("  " + json.dumps(row) for row in rows)
     TABLE.write_text(f'{{"about": {json.dumps(about)}, "rows": [\n{lines}\n]}}\n', encoding="utf-8")
     print(len(rows), "rows")

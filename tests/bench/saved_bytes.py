@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig
 
-from tests.bench.parameter_counts import model_of
+from tests.bench.parameter_counts import hugging, model_of
 
 TABLE = Path(__file__).parents[2] / "fixtures/fit/saved_bytes.json"
 BATCH, SEQUENCE = 2, 256
@@ -42,7 +41,7 @@ ROWS: list[tuple[str, str, dict[str, Any]]] = [
 
 def kept(config: dict[str, Any], attention: str) -> int:
     """Bytes of all tensors that autograd keeps, each storage once, parameters and buffers left out."""
-    parsed = AutoConfig.for_model(**config)
+    parsed = hugging.AutoConfig.for_model(**config)
     parsed.use_cache, parsed._attn_implementation = False, attention
     model = model_of(parsed).to(torch.bfloat16).train()
     own = {tensor.untyped_storage().data_ptr() for tensor in (*model.parameters(), *model.buffers())}

@@ -17,6 +17,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "experts_per_token": ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k"),
     "moe_ffn": ("moe_intermediate_size", "expert_ffn_hidden_size"),
 }
+MOST_LAYERS: Final = 10_000
 LARGEST: Final = 10**15  # beyond any model: a number that large is a mistake, and its products are nonsense
 
 
@@ -40,7 +41,7 @@ class Config:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
                 raise BadConfig(f"{key} is {value!r}, not a number")
-            if not 0 <= value <= LARGEST or value != int(value):
+            if not 0 <= value <= (MOST_LAYERS if "layer" in key else LARGEST) or value != int(value):
                 raise BadConfig(f"{key} is {value!r}, not a size")
             return int(value)
         return default

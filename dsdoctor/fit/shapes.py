@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from dsdoctor.fit.config import BadConfig, Config
+from dsdoctor.fit.config import MOST_LAYERS, BadConfig, Config
 from dsdoctor.fit.decoders import FAMILIES, heads_of, rotary_decoder, traits_of
 from dsdoctor.fit.encoder_decoders import ENCODER_DECODERS
 from dsdoctor.fit.encoders import ENCODERS
@@ -154,7 +154,7 @@ def parameters_of(text: str) -> int:
     if match is None:
         raise BadConfig(f"{text!r} is no size: write 7B, 350M or 7000000000")
     count = int(float(match[1]) * UNITS[match[2]])
-    if not 1 <= count <= 10**15:
+    if not 10**5 <= count <= 10**15:
         raise BadConfig(f"{text!r} is no size of a model")
     return count
 
@@ -163,7 +163,10 @@ def from_size(
     size: str, *, layers: int | None = None, hidden: int | None = None, vocab: int | None = None
 ) -> ModelShape:
     """A decoder like Llama with that many parameters; what is not given is guessed, and said."""
-    count, words = parameters_of(size), vocab or 32_000
+    count, words = parameters_of(size), vocab or min(32_000, parameters_of(size) // 256)
+    for name, value, most in (("layers", layers, MOST_LAYERS), ("hidden", hidden, 10**6), ("vocab", vocab, 10**8)):
+        if value is not None and not 1 <= value <= most:
+            raise BadConfig(f"{value} {name} are no model")
     guessed = [name for name, value in (("layers", layers), ("hidden", hidden), ("vocab", vocab)) if value is None]
     hidden, layers = _proportions(count, words, layers, hidden)
     heads = max(1, hidden // 128)

@@ -62,6 +62,7 @@ def test_the_text_part_of_a_multimodal_file_is_counted() -> None:
         ({"hidden_size": "big"}, "hidden_size"),
         ({"hidden_size": float("nan")}, "hidden_size"),
         ({"num_hidden_layers": -3}, "num_hidden_layers"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers"),
         ({"vocab_size": 1e300}, "vocab_size"),
         ({"intermediate_size": 0}, "intermediate_size"),
         ({"num_attention_heads": 0}, "num_attention_heads"),
@@ -73,7 +74,8 @@ def test_what_cannot_be_counted_is_named(change: dict[str, object], word: str) -
 
 
 @pytest.mark.parametrize(
-    ("size", "parameters"), [("7B", 7e9), ("1.5b", 1.5e9), ("350M", 350e6), ("7000000000", 7e9), ("70e9", 70e9)]
+    ("size", "parameters"),
+    [("7B", 7e9), ("1.5b", 1.5e9), ("350M", 350e6), ("1M", 1e6), ("7000000000", 7e9), ("70e9", 70e9)],
 )
 def test_a_size_is_taken_at_its_word(size: str, parameters: float) -> None:
     assert from_size(size).parameters == pytest.approx(parameters, rel=0.01)
@@ -90,3 +92,9 @@ def test_a_size_with_its_proportions_keeps_them() -> None:
 def test_a_word_that_is_no_size_is_refused(size: str) -> None:
     with pytest.raises(BadConfig):
         from_size(size)
+
+
+@pytest.mark.parametrize("odd", [{"layers": 0}, {"hidden": -1}, {"vocab": 10**12}, {"layers": 10**9}])
+def test_proportions_that_are_no_model_are_refused(odd: dict[str, int]) -> None:
+    with pytest.raises(BadConfig):
+        from_size("7B", **odd)

@@ -193,12 +193,10 @@ def from_size(
 
 def _proportions(count: int, vocab: int, layers: int | None, hidden: int | None) -> tuple[int, int]:
     """Llama's: about 12 hidden² parameters a layer, and hidden about 128 times the number of layers."""
-    if hidden is None and layers is not None:
-        hidden = next((h for h in range(64, 65_536, 64) if 12 * h * h * layers + 2 * vocab * h >= count), 65_536)
     if hidden is None:
-        hidden = next(
-            (h for h in range(64, 65_536, 64) if 12 * h * h * max(1, h // 128) + 2 * vocab * h >= count), 65_536
-        )
-    if layers is None:
-        layers = max(1, round((count - 2 * vocab * hidden) / (12 * hidden * hidden)))
-    return hidden, layers
+
+        def total(width: int) -> int:
+            return 12 * width * width * (layers or max(1, width // 128)) + 2 * vocab * width
+
+        hidden = max((width for width in range(64, 65_536, 64) if total(width) <= count), default=64)
+    return hidden, layers or max(1, round((count - 2 * vocab * hidden) / (12 * hidden * hidden)))

@@ -1,5 +1,6 @@
 """What can be known about a machine: frozen values, no behaviour beyond reading themselves."""
 
+from dsdoctor.facts.accelerate_config import AccelerateConfig
 from dsdoctor.facts.base import Fact, Unavailable, UnavailableKind
 from dsdoctor.facts.caches import CachedOp, CacheFolder, Caches
 from dsdoctor.facts.compilers import Compiler, Compilers, Ninja, StandardLibrary
@@ -34,13 +35,15 @@ from dsdoctor.facts.snapshot import Snapshot, SnapshotError
 from dsdoctor.facts.storage import Place, Storage
 from dsdoctor.facts.toolkit import Toolkit, Toolkits
 from dsdoctor.facts.torch import Import, Torch, TorchLive
+from dsdoctor.facts.training_args import TrainingArgs
+from dsdoctor.facts.world import World
 
 __all__ = [
-    "UNLIMITED", "CacheFolder", "CachedOp", "Caches", "Collective", "Compiler", "Compilers", "Cpu", "Damage", "DeepSpeed",
+    "UNLIMITED", "AccelerateConfig", "CacheFolder", "CachedOp", "Caches", "Collective", "Compiler", "Compilers", "Cpu", "Damage", "DeepSpeed",
     "DeepSpeedLive", "Distribution", "DsConfig", "DsOp", "DsReport", "Environment", "Fact", "Gpu", "GpuLink",
     "GpuProcess", "Gpus", "Host", "Hostfile", "Import", "Interface", "Limit", "Limits", "Memory", "Network", "Ninja", "OpBuild",
     "OpBuilder", "OpBuilders", "OpBuilds",
     "Packages", "Place", "Programs", "Purpose", "Python", "Shadow", "Smoke",
     "SmokeAftermath", "SmokeCurves", "SmokeLoad", "SmokePhase", "SmokeProof", "SmokeRank", "SmokeRun", "SmokeStep", "SmokeSwap", "Snapshot", "SnapshotError",
-    "StandardLibrary", "Storage", "Toolkit", "Toolkits", "Torch", "TorchLive", "Trial", "Trials", "Unavailable", "UnavailableKind",
+    "StandardLibrary", "Storage", "Toolkit", "Toolkits", "Torch", "TorchLive", "TrainingArgs", "Trial", "Trials", "Unavailable", "UnavailableKind", "World",
 ]  # fmt: skip

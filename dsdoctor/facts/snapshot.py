@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from dsdoctor.facts.accelerate_config import AccelerateConfig
 from dsdoctor.facts.base import Fact, Unavailable
 from dsdoctor.facts.caches import Caches
 from dsdoctor.facts.compilers import Compilers
@@ -26,6 +27,8 @@ from dsdoctor.facts.smoke import Smoke
 from dsdoctor.facts.storage import Storage
 from dsdoctor.facts.toolkit import Toolkits
 from dsdoctor.facts.torch import Torch, TorchLive
+from dsdoctor.facts.training_args import TrainingArgs
+from dsdoctor.facts.world import World
 
 SCHEMA_VERSION = 1
 F = TypeVar("F", bound=Fact)
@@ -66,6 +69,9 @@ class Snapshot(Fact, frozen=True, kw_only=True):
     network: Network | None = None
     programs: Programs | None = None
     ds_config: DsConfig | None = None
+    accelerate_config: AccelerateConfig | None = None
+    training_args: TrainingArgs | None = None
+    world: World | None = None
     smoke: Smoke | None = None
     unavailable: dict[str, Unavailable] = {}  # section name -> why
 
@@ -86,7 +92,7 @@ SECTIONS: dict[type[Fact], str] = {
     Toolkits: "toolkits", Compilers: "compilers", Python: "python", Packages: "packages", Torch: "torch",
     TorchLive: "torch_live", DeepSpeed: "deepspeed", DeepSpeedLive: "deepspeed_live", DsReport: "ds_report",
     Environment: "environment", Caches: "caches", Storage: "storage", Network: "network", Programs: "programs",
-    DsConfig: "ds_config", Smoke: "smoke",
+    DsConfig: "ds_config", AccelerateConfig: "accelerate_config", TrainingArgs: "training_args", World: "world", Smoke: "smoke",
     OpBuilders: "op_builders", Trials: "trials", OpBuilds: "op_builds",
 }  # fmt: skip
 LIVE_SECTIONS = frozenset({"torch_live", "deepspeed_live", "ds_report", "op_builders", "trials", "op_builds", "smoke"})

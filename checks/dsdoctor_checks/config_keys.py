@@ -5,9 +5,9 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from dsdoctor.api import DeepSpeed, DsConfig, Evidence, Remedy, unknown
+from dsdoctor.api import DeepSpeed, DsConfig, Evidence, Finding, Remedy, Severity, unknown
 from dsdoctor_checks import versions
 from dsdoctor_checks.tables import table
 
@@ -134,3 +134,36 @@ def stage(config: DsConfig) -> int | None:
         return int(given)
     value = config.get(STAGE, 0)
     return whole(value)
+
+
+def truthy(value: Any) -> bool:
+    """True when plain Python takes the value as yes, as the blocks without a model do: there "false" is a yes."""
+    return bool(value) and value != "auto"
+
+
+def device(config: DsConfig, name: str) -> str:
+    """Where the offload block ``name`` sends things: none, cpu, nvme, or what else is written."""
+    return str(block(config, name).get("device", "none"))
+
+
+class Clash(NamedTuple):
+    """What a rule between keys found: the first key is the subject and its place stands in the message."""
+
+    keys: tuple[str, ...]
+    what: str
+    order: str
+    cause: str = "config-conflict"
+    severity: Severity | None = None
+
+
+def told(config: DsConfig, clash: Clash) -> Finding:
+    """The finding of a clash."""
+    key = next((k for k in clash.keys if k in config.places), clash.keys[0])
+    return Finding(
+        message=f"{config.where(key) if key in config.places else config.path}: {clash.what}",
+        cause=clash.cause,
+        subject=plain(clash.keys[0]),
+        evidence=evidence(config, *clash.keys),
+        severity=clash.severity,
+        remedy=remedy(config, clash.order),
+    )

@@ -36,7 +36,7 @@ from dsdoctor.facts.storage import Place, Storage
 from dsdoctor.facts.toolkit import Toolkit, Toolkits
 from dsdoctor.facts.torch import Import, Torch, TorchLive
 from dsdoctor.facts.training_args import TrainingArgs
-from dsdoctor.facts.world import World
+from dsdoctor.facts.run_plan import RunPlan
 
 __all__ = [
     "UNLIMITED", "AccelerateConfig", "CacheFolder", "CachedOp", "Caches", "Collective", "Compiler", "Compilers", "Cpu", "Damage", "DeepSpeed",
@@ -45,5 +45,5 @@ __all__ = [
     "OpBuilder", "OpBuilders", "OpBuilds",
     "Packages", "Place", "Programs", "Purpose", "Python", "Shadow", "Smoke",
     "SmokeAftermath", "SmokeCurves", "SmokeLoad", "SmokePhase", "SmokeProof", "SmokeRank", "SmokeRun", "SmokeStep", "SmokeSwap", "Snapshot", "SnapshotError",
-    "StandardLibrary", "Storage", "Toolkit", "Toolkits", "Torch", "TorchLive", "TrainingArgs", "Trial", "Trials", "Unavailable", "UnavailableKind", "World",
+    "StandardLibrary", "Storage", "Toolkit", "Toolkits", "Torch", "TorchLive", "TrainingArgs", "Trial", "Trials", "Unavailable", "UnavailableKind", "RunPlan",
 ]  # fmt: skip

@@ -28,7 +28,7 @@ from dsdoctor.facts.storage import Storage
 from dsdoctor.facts.toolkit import Toolkits
 from dsdoctor.facts.torch import Torch, TorchLive
 from dsdoctor.facts.training_args import TrainingArgs
-from dsdoctor.facts.world import World
+from dsdoctor.facts.run_plan import RunPlan
 
 SCHEMA_VERSION = 1
 F = TypeVar("F", bound=Fact)
@@ -71,7 +71,7 @@ class Snapshot(Fact, frozen=True, kw_only=True):
     ds_config: DsConfig | None = None
     accelerate_config: AccelerateConfig | None = None
     training_args: TrainingArgs | None = None
-    world: World | None = None
+    run_plan: RunPlan | None = None
     smoke: Smoke | None = None
     unavailable: dict[str, Unavailable] = {}  # section name -> why
 
@@ -92,7 +92,7 @@ SECTIONS: dict[type[Fact], str] = {
     Toolkits: "toolkits", Compilers: "compilers", Python: "python", Packages: "packages", Torch: "torch",
     TorchLive: "torch_live", DeepSpeed: "deepspeed", DeepSpeedLive: "deepspeed_live", DsReport: "ds_report",
     Environment: "environment", Caches: "caches", Storage: "storage", Network: "network", Programs: "programs",
-    DsConfig: "ds_config", AccelerateConfig: "accelerate_config", TrainingArgs: "training_args", World: "world", Smoke: "smoke",
+    DsConfig: "ds_config", AccelerateConfig: "accelerate_config", TrainingArgs: "training_args", RunPlan: "run_plan", Smoke: "smoke",
     OpBuilders: "op_builders", Trials: "trials", OpBuilds: "op_builds",
 }  # fmt: skip
 LIVE_SECTIONS = frozenset({"torch_live", "deepspeed_live", "ds_report", "op_builders", "trials", "op_builds", "smoke"})

@@ -3,7 +3,7 @@
 from functools import cache
 
 from dsdoctor.examination import diagnose, load_knowledge
-from dsdoctor.facts import DeepSpeed, World
+from dsdoctor.facts import DeepSpeed, RunPlan
 from dsdoctor.judge import finding_severity
 from dsdoctor.knowledge import Knowledge
 from dsdoctor.model import Severity, Verdict
@@ -21,8 +21,8 @@ def _knowledge() -> Knowledge:
 
 def verdicts(text: str, ranks: int = 1) -> tuple[Verdict, ...]:
     """The verdicts of the family CFG on the file ``text``."""
-    world = World(gpus_per_node=ranks, named_by=f"--gpus {ranks}")
-    asked = machine(ds_config.parse(text, "ds.json"), RELEASE, world)
+    plan = RunPlan(gpus_per_node=ranks, framework="none", named_by=f"--gpus {ranks}")
+    asked = machine(ds_config.parse(text, "ds.json"), RELEASE, plan)
     return diagnose(asked, _knowledge(), Request(only=("CFG",))).verdicts
 
 

@@ -26,7 +26,6 @@ from dsdoctor_checks.config_keys import (
 )
 
 _PARAM, _OPTIMIZER = "zero_optimization.offload_param", "zero_optimization.offload_optimizer"
-_BATCH, _MICRO, _STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
 
 
 def _device(config: DsConfig, name: str) -> str:
@@ -101,52 +100,6 @@ def one_precision(config: DsConfig) -> Iterator[Finding]:
                 config,
                 f"Keep {half} on GPUs of compute capability 8.0 and above, else fp16; set the other to false",
             ),
-        )
-
-
-def _ranks_per_replica(config: DsConfig) -> int:
-    """How many GPUs share one copy of the data: tensor, sequence and pipeline parallel sizes."""
-    keys = "tensor_parallel.autotp_size", "sequence_parallel_size", "pipeline.stages"
-    product = 1
-    for key in keys:
-        product *= max(whole(config.get(key)) or 1, 1)
-    return product
-
-
-def _batch_problem(batch: int | None, micro: int | None, steps: int | None) -> str | None:
-    """Why no number of GPUs can satisfy batch = micro x steps x N."""
-    if batch is None and micro is None:
-        return f"neither {_BATCH} nor {_MICRO} is given"
-    if batch is None:
-        return None
-    product = (micro or 1) * (steps or 1)
-    if product > 0 and batch % product:
-        given = " x ".join(str(n) for n in (micro, steps) if n is not None)
-        return f"{_BATCH} {batch} is no multiple of {given}, so no number of GPUs fits"
-    return None
-
-
-@check("CFG010", "The batch sizes agree", causes=["batch-size-equation"], guards=["config"])
-def batch_sizes_agree(config: DsConfig, gpus: Gpus | None) -> Iterator[Finding]:
-    """train_batch_size = micro batch x accumulation steps x data-parallel ranks, else "Check batch related parameters"."""
-    given = {key: parsed(config).get(key) for key in (_BATCH, _MICRO, _STEPS)}
-    if "auto" in given.values():
-        not_applicable("a batch size is auto, filled in by Hugging Face")
-    batch, micro, steps = (whole(value) for value in given.values())
-    problem = _batch_problem(batch, micro, steps)
-    severity = Severity.ERROR
-    if not problem and batch and micro and steps and gpus and gpus.devices:
-        ranks = batch // (micro * steps) * _ranks_per_replica(config)
-        if ranks != len(gpus.devices):
-            severity = Severity.WARNING
-            problem = f"{_BATCH} {batch} = {micro} x {steps} x N needs {ranks} GPUs in all; this machine has {len(gpus.devices)}"
-    if problem:
-        yield Finding(
-            message=problem,
-            cause="batch-size-equation",
-            evidence=evidence(config, _BATCH, _MICRO, _STEPS),
-            severity=severity,
-            remedy=remedy(config, f"Give {_MICRO} and {_STEPS}, and leave {_BATCH} out: DeepSpeed computes it"),
         )
 
 

@@ -13,6 +13,7 @@ import json, os, sys, tempfile
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 from deepspeed import comm
+from deepspeed.runtime.tensor_parallel.init_utils import load_ds_config
 from deepspeed.runtime.config import DeepSpeedConfig
 ranks = 1
 comm.get_rank = lambda *a: 0
@@ -24,7 +25,7 @@ for line in sys.stdin:
     with open(place, "w", encoding="utf-8") as file:
         file.write(asked["text"])
     try:
-        DeepSpeedConfig(place)
+        DeepSpeedConfig(load_ds_config(place))  # as deepspeed.initialize does
     except Exception as error:
         said = f"{type(error).__name__}: {error}"[:500]
     answers.write(json.dumps(said) + "\\n")

@@ -126,7 +126,10 @@ def _type_problem(key: str, value: Any, types: list[str]) -> tuple[str, Severity
     kind = "null" if value is None else _KINDS.get(type(value), "string")
     strict = key.rpartition(".")[0] in REFUSE
     bent = Severity.WARNING if strict else Severity.ERROR
-    if kind in types or value == "auto" or (kind == "integer" and {"number", "boolean"} & set(types)):
+    if kind == "integer" and "boolean" in types and not {"integer", "number"} & set(types):
+        taken = value in (0, 1) if strict else "object" not in types
+        return None if taken else ("config-wrong-type", Severity.ERROR)
+    if kind in types or value == "auto" or (kind == "integer" and "number" in types):
         return None
     if kind == "number" and "integer" in types and whole(value) is not None:
         return None
@@ -148,7 +151,8 @@ def _type_problem(key: str, value: Any, types: list[str]) -> tuple[str, Severity
         if whole(value) is None:
             return "config-sci-notation-string", Severity.ERROR if "integer" in types else bent
         return "config-number-as-string", bent
-    return ("config-wrong-type", Severity.ERROR) if strict or "object" in types or kind in ("object", "array") else None
+    severe = strict or {"object", "array"} & {kind, *types}
+    return ("config-wrong-type", Severity.ERROR) if severe else None
 
 
 @check(
@@ -179,15 +183,29 @@ def values_have_their_types(config: DsConfig) -> Iterator[Finding]:
         )
 
 
-def _range_problem(entry: dict[str, Any], value: Any) -> str | None:
+def _number(value: Any) -> Any:
+    """A text as the number that pydantic makes of it."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _range_problem(key: str, entry: dict[str, Any], value: Any) -> str | None:
     """What is allowed, when ``value`` is of the right type and not allowed."""
-    if "allowed" in entry and isinstance(value, str | int | float) and value != "auto":
+    strict = key.rpartition(".")[0] in REFUSE
+    if "items" in entry and isinstance(value, list) and not all(isinstance(item, str) for item in value):
+        return "a list of texts"
+    if "allowed" in entry and isinstance(value, str | int | float) and not (value == "auto" and strict):
+        if not entry["allowed"]:
+            return "a value from the program's code only"
         exact = entry.get("exact")
         allowed = [str(a) if exact else str(a).lower() for a in entry["allowed"]]
         got = str(value) if exact else str(value).lower()
         number = whole(value)
         if got not in allowed and str(number) not in allowed:
             return "one of " + ", ".join(str(a) for a in entry["allowed"])
+    value = _number(value) if strict else value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     for word, wrong in (("least", "<"), ("above", "<="), ("most", ">"), ("below", ">=")):
@@ -205,7 +223,7 @@ def values_are_allowed(config: DsConfig) -> Iterator[Finding]:
     """ZeRO has the stages 0 to 3; offload devices are none, cpu and nvme in lower case; batch sizes are 1 or more."""
     for key in parsed(config).places:
         entry, value = row(key), config.get(key)
-        allowed = _range_problem(entry, value) if entry else None
+        allowed = _range_problem(key, entry, value) if entry else None
         if allowed:
             yield Finding(
                 message=f"{key} is {shown(value)}; allowed is {allowed}",

@@ -38,9 +38,12 @@ def _half_states(config: DsConfig) -> Iterator[Clash]:
         what = f"{states} is on without {master}"
         yield Clash((states, master), what, f"Set {master} to true too, or remove {states}")
     fp16 = _HALF[0]
-    if on(config.get(fp16)) and stage(config) and device(config, _OPTIMIZER) == "none":
-        what = f"{fp16} works with CPU offload and DeepSpeedCPUAdam only, and {_OPTIMIZER} is off"
-        yield Clash((fp16, f"{_OPTIMIZER}.device"), what, f"Set {_OPTIMIZER}.device to cpu, or remove {fp16}")
+    needy = [key for key in (fp16, master) if on(config.get(key)) and not (key == master and on(config.get(states)))]
+    for key in needy if stage(config) and device(config, _OPTIMIZER) == "none" else ():
+        what = f"{key} works with CPU offload and DeepSpeedCPUAdam only, and {_OPTIMIZER} is off"
+        yield Clash((key, f"{_OPTIMIZER}.device"), what, f"Set {_OPTIMIZER}.device to cpu, or remove {key}")
+    if on(config.get(fp16)) and on(config.get(master)):
+        yield Clash((fp16, master), f"{fp16} and {master} exclude each other", "Keep that of your precision")
 
 
 @check("CFG019", "Half-precision master weights have what they need", causes=["config-conflict"], guards=["config"])

@@ -49,20 +49,19 @@ def optimizer_fits_the_stage(config: DsConfig) -> Iterator[Finding]:
         what = "Muon does not go with reduce_scatter at stage 3, and reduce_scatter is on unless it is set to false"
         yield told(config, Clash((_TYPE, scatter), what, f"Set {scatter} to false"))
     scale = config.get("fp16.loss_scale", 0)
-    if name == "lamb" and (not on(config.get("fp16.enabled")) or scale not in (0, "0", "auto")):
-        what = "Lamb needs fp16 with a dynamic loss scale"
-        yield told(config, Clash((_TYPE, "fp16.loss_scale"), what, "Set fp16.enabled to true and fp16.loss_scale to 0"))
+    if name == "lamb" and scale not in (0, "0", "auto"):
+        what = f"Lamb needs a dynamic loss scale, and fp16.loss_scale is {shown(scale)}"
+        yield told(config, Clash((_TYPE, "fp16.loss_scale"), what, "Set fp16.loss_scale to 0"))
 
 
 @check("CFG025", "Clipping is asked for where DeepSpeed reads it", causes=["config-misplaced-section"], guards=["config"])
 def clipping_is_at_the_top(config: DsConfig) -> Iterator[Finding]:
     """max_grad_norm inside optimizer.params stops the engine: "'max_grad_norm' is not supported as an optimizer parameter"."""
     key = "optimizer.params.max_grad_norm"
-    if config.problem is None and config.get(key) is not None and config.get(_TYPE) is not None:
+    if parsed(config).get(key) is not None and config.get(_TYPE) is not None:
         what = f"{key} is no parameter of the optimizer; DeepSpeed clips by gradient_clipping at the top level"
         order = f"Move the value {shown(config.get(key))} to gradient_clipping"
-        yield told(parsed(config), Clash((key, "gradient_clipping"), what, order, "config-misplaced-section"))
-    parsed(config)
+        yield told(config, Clash((key, "gradient_clipping"), what, order, "config-misplaced-section"))
 
 
 @check(

@@ -16,7 +16,7 @@ def _good(chance: random.Random, row: dict[str, Any]) -> Any:
     """A value that the table calls right."""
     kinds = {"integer": 2 * chance.randint(1, 4), "number": chance.random(), "boolean": chance.random() < 0.5, "null": None,
              "string": "text", "array": [], "object": {}}  # fmt: skip
-    if "allowed" in row and "array" not in row["types"]:
+    if row.get("allowed") and "array" not in row["types"]:
         return chance.choice(row["allowed"])
     return kinds[chance.choice(row["types"])]
 

@@ -3,7 +3,7 @@
 from functools import cache
 
 from dsdoctor.examination import diagnose, load_knowledge
-from dsdoctor.facts import DeepSpeed, RunPlan
+from dsdoctor.facts import DeepSpeed, DeepSpeedLive, Import, RunPlan
 from dsdoctor.judge import finding_severity
 from dsdoctor.knowledge import Knowledge
 from dsdoctor.model import Severity, Verdict
@@ -12,6 +12,7 @@ from dsdoctor.request import Request
 from dsdoctor.testing import machine
 
 RELEASE = DeepSpeed(version="0.19.8", path="site-packages/deepspeed")
+LIVE = DeepSpeedLive(imported=Import(outcome="ok"), accelerator="cpu")  # where DeepSpeed's child runs
 
 
 @cache
@@ -22,7 +23,7 @@ def _knowledge() -> Knowledge:
 def verdicts(text: str, ranks: int = 1) -> tuple[Verdict, ...]:
     """The verdicts of the family CFG on the file ``text``."""
     plan = RunPlan(gpus_per_node=ranks, framework="none", named_by=f"--gpus {ranks}")
-    asked = machine(ds_config.parse(text, "ds.json"), RELEASE, plan)
+    asked = machine(ds_config.parse(text, "ds.json"), RELEASE, LIVE, plan)
     return diagnose(asked, _knowledge(), Request(only=("CFG",))).verdicts
 
 

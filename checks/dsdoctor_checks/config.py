@@ -198,7 +198,7 @@ def _range_problem(key: str, entry: dict[str, Any], value: Any) -> str | None:
         return "a list of texts"
     if "allowed" in entry and isinstance(value, str | int | float) and not (value == "auto" and strict):
         if not entry["allowed"]:
-            return "a value from the program's code only"
+            return "nothing: leave the key out"
         exact = entry.get("exact")
         allowed = [str(a) if exact else str(a).lower() for a in entry["allowed"]]
         got = str(value) if exact else str(value).lower()

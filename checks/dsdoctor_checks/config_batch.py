@@ -6,12 +6,13 @@ Source of the rules: deepspeed 0.19.8, runtime/config.py (_set_batch_related_par
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dsdoctor.api import DsConfig, Finding, Gpus, RunPlan, Severity, check, not_applicable, unknown
+from dsdoctor.api import DsConfig, Evidence, Finding, Gpus, Remedy, RunPlan, Severity, check, not_applicable, unknown
 from dsdoctor_checks.config_keys import Clash, parsed, told, whole
 
 _BATCH, _MICRO, _STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
 _NAMES = _BATCH, _MICRO, _STEPS
-_SHARE = "tensor_parallel.autotp_size", "sequence_parallel_size", "pipeline.stages"
+_SHARE = "tensor_parallel.autotp_size", "pipeline.stages"
+_SEQUENCE = "sequence_parallel_size"
 
 
 class Sizes(NamedTuple):
@@ -62,17 +63,20 @@ def ways_out(given: Sizes, ranks: int) -> list[str]:
 
 
 def _share(config: DsConfig) -> int:
-    """How many ranks hold one copy of the model together: tensor, sequence and pipeline parallel sizes."""
+    """How many ranks hold one copy of the model together: tensor and pipeline parallel sizes."""
     product = 1
     for key in _SHARE:
         product *= min(max(whole(config.get(key)) or 1, 1), 10**6)
     return product
 
 
-def _data_ranks(config: DsConfig, plan: RunPlan | None, gpus: Gpus | None) -> list[int]:
+def _all_ranks(plan: RunPlan | None, gpus: Gpus | None) -> int:
+    return plan.ranks if plan and plan.ranks else len(gpus.devices) if gpus else 0
+
+
+def _data_ranks(config: DsConfig, every: int) -> list[int]:
     """Numbers of data-parallel ranks that DeepSpeed may count: it knows of tensor and pipeline parallelism only from an mpu."""
-    ranks = plan.ranks if plan and plan.ranks else len(gpus.devices) if gpus else 0
-    share = _share(config)
+    ranks, share = every // max(whole(config.get(_SEQUENCE)) or 1, 1), _share(config)
     return [n for n in dict.fromkeys((ranks // share if ranks % share == 0 else 0, ranks)) if n > 0]
 
 
@@ -110,7 +114,7 @@ def batch_sizes_agree(config: DsConfig, plan: RunPlan | None, gpus: Gpus | None)
     if impossible:
         yield told(config, Clash(_NAMES, impossible, _order(given, 1), "batch-size-equation"))
         return
-    ranks = _data_ranks(config, plan, gpus)
+    ranks = _data_ranks(config, _all_ranks(plan, gpus))
     if not ranks or any(holds(given, n) for n in ranks):
         return
     said = f"({plan.named_by})" if plan and plan.ranks else f"(this machine has {len(gpus.devices) if gpus else 0} GPUs)"
@@ -140,6 +144,22 @@ def _order(given: Sizes, ranks: int) -> str:
     return f"Set {', or '.join(ways)}; or leave {_BATCH} out: DeepSpeed computes it"
 
 
+@check("CFG044", "The ranks can be shared out among the kinds of parallelism", causes=["config-conflict"], guards=["config"])
+def ranks_divide(config: DsConfig, plan: RunPlan | None, gpus: Gpus | None) -> Iterator[Finding]:
+    """The number of ranks is a multiple of the tensor, pipeline and sequence parallel sizes, else no group can be formed."""
+    ranks = _all_ranks(plan, gpus)
+    if not ranks:
+        unknown("the number of ranks is not known")
+    said = plan.named_by if plan and plan.ranks else "the GPUs here"
+    sure = Severity.ERROR if plan and plan.ranks else Severity.WARNING
+    for key in (*_SHARE, _SEQUENCE):
+        size = whole(parsed(config).get(key))
+        if size is not None and size > 0 and ranks % size:
+            what = f"{key} is {size}, which does not divide the {ranks} rank{'s' if ranks > 1 else ''} of the run ({said})"
+            fits = ", ".join(str(n) for n in range(1, min(ranks, 64) + 1) if ranks % n == 0)
+            yield told(config, Clash((key,), what, f"Set {key} to one of {fits}", severity=sure))
+
+
 @check(
     "CFG018",
     "The run has no more processes than this machine has GPUs",
@@ -157,4 +177,6 @@ def processes_have_gpus(plan: RunPlan, gpus: Gpus | None) -> Iterator[Finding]:
         yield Finding(
             message=f"the run wants {plan.gpus_per_node} GPUs per node ({plan.named_by}); this machine has {here}",
             cause="more-processes-than-gpus",
+            evidence=(Evidence(where="NVML", text=f"{here} GPUs"),),
+            remedy=Remedy(order=f"Start at most {here} processes here", safety="manual"),
         )

@@ -1,4 +1,5 @@
-"""Does dsdoctor pass a config that DeepSpeed refuses? `python -m tests.bench.config [COUNT] [START]` asks both about seeded configs.
+"""Does dsdoctor pass a config that DeepSpeed refuses? `python -m tests.bench.config [COUNT] [START]` asks both about seeded
+configs, `... keys` about every key with every odd value.
 
 Printed: each config without an error of dsdoctor's that DeepSpeed's config class refuses (there must be none), and how many it
 takes although dsdoctor has an error (most of those stop later, when the engine starts).
@@ -8,17 +9,19 @@ import json
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
-from tests.config_truth.generator import configs
+from tests.config_truth.generator import configs, one_odd_value_each
 from tests.config_truth.judging import errors
 from tests.config_truth.oracle import Oracle
 
 
-def main(count: int, start: int) -> int:
+def main(cases: Iterator[tuple[int, dict[str, Any], int]]) -> int:
     """Ask, compare, tell; the exit code is 1 when a refused config was passed."""
-    passed, harsh, refused, began = 0, Counter[str](), 0, time.monotonic()
+    passed, harsh, refused, count, began = 0, Counter[str](), 0, 0, time.monotonic()
     with Oracle() as deepspeed:
-        for number, made, ranks in configs(count, start):
+        for count, (number, made, ranks) in enumerate(cases, 1):
             text = json.dumps(made, indent=1)
             said, found = deepspeed.refuses(text, ranks), errors(text, ranks)
             refused += said is not None
@@ -34,5 +37,7 @@ def main(count: int, start: int) -> int:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["keys"]:
+        sys.exit(main(one_odd_value_each()))
     numbers = [int(word) for word in sys.argv[1:]]
-    sys.exit(main(*(numbers + [3000, 0][len(numbers) :])))
+    sys.exit(main(configs(*(numbers + [3000, 0][len(numbers) :]))))

@@ -40,35 +40,36 @@ def _put(config: dict[str, Any], dotted: str, value: Any) -> None:
     here[name] = value
 
 
-def _batch(chance: random.Random) -> dict[str, Any]:
+def _batch(chance: random.Random, ranks: int) -> dict[str, Any]:
     """Batch sizes: mostly a sound choice of the three, sometimes any three numbers."""
     micro, steps = chance.choice([1, 2, 3, 4]), chance.choice([1, 2, 8])
     sound: dict[str, Any] = {
         "train_micro_batch_size_per_gpu": micro,
         "gradient_accumulation_steps": steps,
-        "train_batch_size": micro * steps,
+        "train_batch_size": micro * steps * ranks,
     }
-    if chance.random() < 0.2:
+    if chance.random() < 0.1:
         sound = {key: chance.choice([1, 2, 3, 4, 6, 8, 16, 8.0]) for key in sound}
-    return {key: value for key, value in sound.items() if chance.random() < 0.7} or {"train_batch_size": 8}
+    return {key: value for key, value in sound.items() if chance.random() < 0.7} or {"train_batch_size": 8 * ranks}
 
 
 def config(number: int) -> tuple[dict[str, Any], int]:
     """The config of this number, and on how many ranks it runs."""
     chance = random.Random(number)
-    made = _batch(chance) if chance.random() < 0.9 else {}
-    sick = chance.random() < 0.7
-    for house in chance.sample(_HOUSES, chance.randint(0, 5)) + ["zero_optimization"] * (chance.random() < 0.6):
+    ranks = chance.choice([1, 1, 2, 4])
+    made = _batch(chance, ranks) if chance.random() < 0.97 else {}
+    sick = chance.random() < 0.6
+    for house in chance.sample(_HOUSES, chance.randint(0, 3)) + ["zero_optimization"] * (chance.random() < 0.6):
         keys = [key for key in KEYS if key.rpartition(".")[0] == house]
         for key in chance.sample(keys, min(len(keys), chance.randint(1, 5))):
             _put(made, key, _good(chance, KEYS[key]))
-    for key in chance.sample(_SWITCHES, chance.randint(0, 3)):
+    for key in chance.sample(_SWITCHES, chance.choice([0, 0, 1, 2])):
         _put(made, key, True)
     if chance.random() < 0.7:
         _put(made, "zero_optimization.stage", chance.choice([0, 1, 2, 3]))
-    for _ in range(chance.randint(1, 2) if sick else 0):
+    for _ in range(1 if sick else 0):
         _spoil(chance, made)
-    return made, chance.choice([1, 1, 2, 4])
+    return made, ranks
 
 
 def _spoil(chance: random.Random, made: dict[str, Any]) -> None:
@@ -87,3 +88,11 @@ def _spoil(chance: random.Random, made: dict[str, Any]) -> None:
 def configs(count: int, start: int = 0) -> Iterator[tuple[int, dict[str, Any], int]]:
     for number in range(start, start + count):
         yield (number, *config(number))
+
+
+def one_odd_value_each() -> Iterator[tuple[int, dict[str, Any], int]]:
+    """Every key of the table by itself, with every odd value."""
+    for number, (key, value) in enumerate((key, value) for key in KEYS for value in (*_ODD, *_WORDS)):
+        made: dict[str, Any] = {"train_micro_batch_size_per_gpu": 1}
+        _put(made, key, value)
+        yield number, made, 1

@@ -4,7 +4,6 @@ Source of the rules: runtime/config.py and the pydantic models of deepspeed 0.19
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from dsdoctor.api import DeepSpeed, DsConfig, Evidence, Finding, Severity, check, not_applicable, unknown
 from dsdoctor_checks.config_keys import (
@@ -24,8 +23,8 @@ from dsdoctor_checks.config_keys import (
     remedy,
     row,
     shown,
-    whole,
 )
+from dsdoctor_checks.config_types import SAID, range_problem, type_problem
 
 _PLACES = "config-syntax", "config-path-not-found"
 
@@ -116,45 +115,6 @@ def section_keys_are_known(config: DsConfig, deepspeed: DeepSpeed | None) -> Ite
         yield _stranger(config, name, key, cause, Severity.ERROR if stops else Severity.WARNING)
 
 
-_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", dict: "object", list: "array"}
-_SAID = {"boolean": "true or false", "integer": "a whole number", "object": "an object {...}", "array": "a list [...]",
-         "number": "a number", "string": "a text", "null": "null"}  # fmt: skip
-
-
-def _type_problem(key: str, value: Any, types: list[str]) -> tuple[str, Severity] | None:
-    """Cause and severity when DeepSpeed cannot use, or only bends, a value of this kind."""
-    kind = "null" if value is None else _KINDS.get(type(value), "string")
-    strict = key.rpartition(".")[0] in REFUSE
-    bent = Severity.WARNING if strict else Severity.ERROR
-    if kind == "integer" and "boolean" in types and not {"integer", "number"} & set(types):
-        taken = value in (0, 1) if strict else "object" not in types
-        return None if taken else ("config-wrong-type", Severity.ERROR)
-    if kind in types or value == "auto" or (kind == "integer" and "number" in types):
-        return None
-    if kind == "number" and "integer" in types and whole(value) is not None:
-        return None
-    if kind == "null" and not (strict or "object" in types):
-        return None
-    if kind == "boolean" and {"integer", "number"} & set(types):
-        return "config-wrong-type", Severity.WARNING
-    if (
-        kind == "string"
-        and "boolean" in types
-        and value.lower() in ("true", "false", "yes", "no", "on", "off", "0", "1")
-    ):
-        return "config-bool-as-string", bent
-    if kind == "string" and {"integer", "number"} & set(types):
-        try:
-            float(value)
-        except ValueError:
-            return "config-wrong-type", Severity.ERROR
-        if whole(value) is None:
-            return "config-sci-notation-string", Severity.ERROR if "integer" in types else bent
-        return "config-number-as-string", bent
-    severe = strict or {"object", "array"} & {kind, *types}
-    return ("config-wrong-type", Severity.ERROR) if severe else None
-
-
 @check(
     "CFG005",
     "Every value has the type that DeepSpeed wants",
@@ -168,11 +128,11 @@ def values_have_their_types(config: DsConfig) -> Iterator[Finding]:
     """
     for key in parsed(config).places:
         entry, value = row(key), config.get(key)
-        problem = _type_problem(key, value, entry["types"]) if entry else None
+        problem = type_problem(key, value, entry) if entry else None
         if entry is None or problem is None:
             continue
         quotes = ", without quotes" if isinstance(value, str) else ""
-        wanted = " or ".join(_SAID[kind] for kind in entry["types"])
+        wanted = " or ".join(SAID[kind] for kind in entry["types"])
         yield Finding(
             message=f"{key} is {shown(value)}; DeepSpeed wants {wanted}",
             cause=problem[0],
@@ -183,47 +143,12 @@ def values_have_their_types(config: DsConfig) -> Iterator[Finding]:
         )
 
 
-def _number(value: Any) -> Any:
-    """A text as the number that pydantic makes of it."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
-
-
-def _range_problem(key: str, entry: dict[str, Any], value: Any) -> str | None:
-    """What is allowed, when ``value`` is of the right type and not allowed."""
-    strict = key.rpartition(".")[0] in REFUSE
-    if "items" in entry and isinstance(value, list) and not all(isinstance(item, str) for item in value):
-        return "a list of texts"
-    if "allowed" in entry and isinstance(value, str | int | float) and not (value == "auto" and strict):
-        if not entry["allowed"]:
-            return "nothing: leave the key out"
-        exact = entry.get("exact")
-        allowed = [str(a) if exact else str(a).lower() for a in entry["allowed"]]
-        got = str(value) if exact else str(value).lower()
-        number = whole(value)
-        if got not in allowed and str(number) not in allowed:
-            return "one of " + ", ".join(str(a) for a in entry["allowed"])
-    value = _number(value) if strict else value
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    for word, wrong in (("least", "<"), ("above", "<="), ("most", ">"), ("below", ">=")):
-        limit = entry.get(word)
-        if (
-            limit is not None
-            and {"<": value < limit, "<=": value <= limit, ">": value > limit, ">=": value >= limit}[wrong]
-        ):
-            return {"least": "at least ", "above": "above ", "most": "at most ", "below": "below "}[word] + str(limit)
-    return None
-
-
 @check("CFG006", "Every value is one that is allowed", causes=["config-value-range"], guards=["config"])
 def values_are_allowed(config: DsConfig) -> Iterator[Finding]:
     """ZeRO has the stages 0 to 3; offload devices are none, cpu and nvme in lower case; batch sizes are 1 or more."""
     for key in parsed(config).places:
         entry, value = row(key), config.get(key)
-        allowed = _range_problem(key, entry, value) if entry else None
+        allowed = range_problem(key, value, entry) if entry else None
         if allowed:
             yield Finding(
                 message=f"{key} is {shown(value)}; allowed is {allowed}",

@@ -117,7 +117,9 @@ def batch_sizes_agree(config: DsConfig, plan: RunPlan | None, gpus: Gpus | None)
     ranks = _data_ranks(config, _all_ranks(plan, gpus))
     if not ranks or any(holds(given, n) for n in ranks):
         return
-    said = f"({plan.named_by})" if plan and plan.ranks else f"(this machine has {len(gpus.devices) if gpus else 0} GPUs)"
+    said = (
+        f"({plan.named_by})" if plan and plan.ranks else f"(this machine has {len(gpus.devices) if gpus else 0} GPUs)"
+    )
     sure = plan is not None and plan.ranks is not None and len(ranks) == 1
     yield told(
         config,
@@ -144,7 +146,12 @@ def _order(given: Sizes, ranks: int) -> str:
     return f"Set {', or '.join(ways)}; or leave {_BATCH} out: DeepSpeed computes it"
 
 
-@check("CFG044", "The ranks can be shared out among the kinds of parallelism", causes=["config-conflict"], guards=["config"])
+@check(
+    "CFG044",
+    "The ranks can be shared out among the kinds of parallelism",
+    causes=["config-conflict"],
+    guards=["config"],
+)
 def ranks_divide(config: DsConfig, plan: RunPlan | None, gpus: Gpus | None) -> Iterator[Finding]:
     """The number of ranks is a multiple of the tensor, pipeline and sequence parallel sizes, else no group can be formed."""
     ranks = _all_ranks(plan, gpus)
@@ -155,7 +162,9 @@ def ranks_divide(config: DsConfig, plan: RunPlan | None, gpus: Gpus | None) -> I
     for key in (*_SHARE, _SEQUENCE):
         size = whole(parsed(config).get(key))
         if size is not None and size > 0 and ranks % size:
-            what = f"{key} is {size}, which does not divide the {ranks} rank{'s' if ranks > 1 else ''} of the run ({said})"
+            what = (
+                f"{key} is {size}, which does not divide the {ranks} rank{'s' if ranks > 1 else ''} of the run ({said})"
+            )
             fits = ", ".join(str(n) for n in range(1, min(ranks, 64) + 1) if ranks % n == 0)
             yield told(config, Clash((key,), what, f"Set {key} to one of {fits}", severity=sure))
 

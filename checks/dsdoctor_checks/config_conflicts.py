@@ -59,7 +59,9 @@ def _grad_norm(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[Clash]
         return
     level = stage(config)
     if level in (0, 3):
-        yield Clash((key, _STAGE), f"{key} false works at stage 1 and 2 only, and the stage is {level}", f"Remove {key}")
+        yield Clash(
+            (key, _STAGE), f"{key} false works at stage 1 and 2 only, and the stage is {level}", f"Remove {key}"
+        )
     elif _clipping(config, deepspeed):
         given = shown(config.get("gradient_clipping")) if "gradient_clipping" in config.values else "1.0 by default"
         what = f"{key} is false and gradient_clipping is {given}: clipping needs the norm"
@@ -112,10 +114,14 @@ def one_name_each(config: DsConfig) -> Iterator[Finding]:
         both = [other for other in also if other in held and held[other] != "auto"]
         if row.get("old") and both and " or " not in new and held[name] != "auto":
             old_key, new_key = f"{_ZERO}.{name}", f"{_ZERO}.{both[0]}"
-            yield told(config, Clash((old_key, new_key), f"{old_key} is the old name of {new_key}", f"Remove {old_key}"))
+            yield told(
+                config, Clash((old_key, new_key), f"{old_key} is the old name of {new_key}", f"Remove {old_key}")
+            )
 
 
-@check("CFG023", "Partial offload is used at stage 3", causes=["config-conflict", "config-no-effect"], guards=["config"])
+@check(
+    "CFG023", "Partial offload is used at stage 3", causes=["config-conflict", "config-no-effect"], guards=["config"]
+)
 def partial_offload_fits(config: DsConfig) -> Iterator[Finding]:
     """offload_optimizer.ratio below 1 stops the parsing below stage 3 (also when the device is none); super_offload does nothing there."""
     level = stage(parsed(config))

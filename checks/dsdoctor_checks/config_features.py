@@ -163,7 +163,9 @@ def _compiling(config: DsConfig) -> Iterator[Clash]:
     states, parameters, activation = (f"{name}.offload_{part}" for part in ("opt_states", "parameters", "activation"))
     for first, second in ((states, parameters), (activation, parameters), (activation, states)):
         if on(config.get(first)) and on(config.get(second)):
-            yield Clash((first, second), f"{first} and {second} exclude each other", f"Keep one of {first} and {second}")
+            yield Clash(
+                (first, second), f"{first} and {second} exclude each other", f"Keep one of {first} and {second}"
+            )
     if on(config.get(states)) and device(config, f"{_ZERO}.offload_optimizer") in ("cpu", "nvme"):
         other = f"{_ZERO}.offload_optimizer.device"
         what = f"{states} cannot be combined with ZeRO's own optimizer offload"
@@ -193,7 +195,9 @@ def tensor_parallel_agrees(config: DsConfig) -> Iterator[Finding]:
         yield told(config, Clash((two, one), what, f"Remove {two}"))
 
 
-@check("CFG038", "The autotuner can pass its batch sizes on", causes=["autotuning-hf-mismatch"], severity=Severity.WARNING)
+@check(
+    "CFG038", "The autotuner can pass its batch sizes on", causes=["autotuning-hf-mismatch"], severity=Severity.WARNING
+)
 def autotuner_reaches_the_script(config: DsConfig, plan: RunPlan | None) -> Iterator[Finding]:
     """The autotuner changes the config of each trial; a Hugging Face script compares it with its arguments and stops."""
     if not truthy(parsed(config).get("autotuning.enabled")):

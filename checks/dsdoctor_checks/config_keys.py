@@ -80,7 +80,7 @@ def block(config: DsConfig, name: str) -> dict[str, Any]:
 
 def children(name: str) -> dict[str, str]:
     """Key -> dotted name of all that the table lists directly in a block ("" for the top level)."""
-    start = f"{name}." if name else ""
+    start = f"{_current(name)}." if name else ""
     every = [*KEYS, *ALIASES, *GONE]
     return {k[len(start) :].split(".")[0]: k for k in every if k.startswith(start)}
 
@@ -107,8 +107,15 @@ def home_of(key: str) -> str | None:
     return places[0] if len(places) == 1 else None
 
 
+def _current(name: str) -> str:
+    """Of two names of one block the present one."""
+    return "bf16" if name == "bfloat16" else name
+
+
 def row(key: str) -> dict[str, Any] | None:
-    return KEYS.get(ALIASES.get(key, key))
+    key = ALIASES.get(key, key)
+    house, _, name = key.rpartition(".")
+    return KEYS.get(f"{_current(house)}.{name}" if house else key)
 
 
 def on(value: Any) -> bool:

@@ -6,7 +6,20 @@ compute capabilities: the CUDA C++ programming guide (fp8: 8.9), accelerate 1.15
 
 from collections.abc import Iterator
 
-from dsdoctor.api import AccelerateConfig, DeepSpeedLive, DsConfig, Evidence, Finding, Gpus, OpBuilds, Remedy, Severity, check, not_applicable, unknown  # fmt: skip
+from dsdoctor.api import (  # fmt: skip
+    AccelerateConfig,
+    DeepSpeedLive,
+    DsConfig,
+    Evidence,
+    Finding,
+    Gpus,
+    OpBuilds,
+    Remedy,
+    Severity,
+    check,
+    not_applicable,
+    unknown,
+)
 from dsdoctor_checks.config_keys import Clash, on, parsed, release, shown, stage, told, truthy, whole
 from dsdoctor_checks.op_specs import config_wants
 
@@ -103,5 +116,7 @@ def buckets_leave_room(config: DsConfig, gpus: Gpus | None) -> Iterator[Finding]
         needed = elements * (2 if half else 4) * copies
         if needed > _SHARE * min(totals):
             what = f"{zero}.{name} is {shown(elements)} elements: {needed / 2**30:.1f} GiB of the GPU's {min(totals) / 2**30:.0f} GiB"
-            order = f"Set {zero}.{name} to {int(_SHARE * elements * min(totals) / needed / 4 // 10**6 * 10**6) or 10**6}"
+            order = (
+                f"Set {zero}.{name} to {int(_SHARE * elements * min(totals) / needed / 4 // 10**6 * 10**6) or 10**6}"
+            )
             yield told(config, Clash((f"{zero}.{name}", f"{zero}.overlap_comm"), what, order, "vram-feature-cost"))

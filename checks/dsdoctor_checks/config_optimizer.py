@@ -54,7 +54,9 @@ def optimizer_fits_the_stage(config: DsConfig) -> Iterator[Finding]:
         yield told(config, Clash((_TYPE, "fp16.loss_scale"), what, "Set fp16.loss_scale to 0"))
 
 
-@check("CFG025", "Clipping is asked for where DeepSpeed reads it", causes=["config-misplaced-section"], guards=["config"])
+@check(
+    "CFG025", "Clipping is asked for where DeepSpeed reads it", causes=["config-misplaced-section"], guards=["config"]
+)
 def clipping_is_at_the_top(config: DsConfig) -> Iterator[Finding]:
     """max_grad_norm inside optimizer.params stops the engine: "'max_grad_norm' is not supported as an optimizer parameter"."""
     key = "optimizer.params.max_grad_norm"

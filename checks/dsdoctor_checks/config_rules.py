@@ -6,9 +6,19 @@ Source of the rules: deepspeed 0.19.8, runtime/config.py, runtime/engine.py and 
 from collections.abc import Iterator
 from typing import Any
 
-from dsdoctor.api import DeepSpeed, DeepSpeedLive, DsConfig, Finding, Gpus, Severity, check, not_applicable, unknown
+from dsdoctor.api import (
+    DeepSpeed,
+    DeepSpeedLive,
+    DsConfig,
+    Finding,
+    Gpus,
+    RunPlan,
+    Severity,
+    check,
+    not_applicable,
+    unknown,
+)
 from dsdoctor_checks.config_keys import (
-    KEYS,
     REFUSE,
     STAGE,
     TABLE,
@@ -22,7 +32,6 @@ from dsdoctor_checks.config_keys import (
     remedy,
     shown,
     stage,
-    whole,
 )
 
 _PARAM, _OPTIMIZER = "zero_optimization.offload_param", "zero_optimization.offload_optimizer"
@@ -118,13 +127,15 @@ def _autos(value: Any, path: str = "") -> Iterator[str]:
     causes=["auto-without-hf", "auto-unsupported-key"],
     severity=Severity.INFO,
 )
-def auto_is_filled(config: DsConfig) -> Iterator[Finding]:
+def auto_is_filled(config: DsConfig, plan: RunPlan | None) -> Iterator[Finding]:
     """Only Hugging Face replaces "auto". DeepSpeed alone takes the default in some sections and dies in others."""
     native, filled = TABLE["auto"]["native"], TABLE["auto"]["filled_by_hugging_face"]
     found = [k for k in _autos(parsed(config).values) if k not in native and not k.startswith("expert_parallel.")]
     usual = [k for k in found if k in filled]
+    alone = plan is not None and plan.framework == "none"
     if usual:
         yield Finding(
+            severity=Severity.ERROR if alone else None,
             message=f"{len(usual)} values are auto ({', '.join(usual[:3])}...): right with transformers or accelerate only",
             cause="auto-without-hf",
             evidence=evidence(config, *usual),
@@ -137,7 +148,7 @@ def auto_is_filled(config: DsConfig) -> Iterator[Finding]:
             message=f"{plain(key)} is auto, which neither transformers nor accelerate fill in: {effect}",
             cause="auto-unsupported-key",
             subject=plain(key),
-            severity=Severity.WARNING,
+            severity=Severity.WARNING if quiet else Severity.ERROR,
             evidence=evidence(config, key),
             remedy=remedy(config, f"Replace auto by a value ({config.where(key)})"),
         )
@@ -212,34 +223,4 @@ def names_are_known(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[F
             subject=key,
             evidence=evidence(config, key),
             remedy=remedy(config, f"Give {key} one of these names ({config.where(key)})"),
-        )
-
-
-def _idle(config: DsConfig) -> Iterator[tuple[str, str]]:
-    """Keys that nothing reads as the rest stands, and why."""
-    level, uses_nvme = stage(config), "nvme" in (_device(config, _PARAM), _device(config, _OPTIMIZER))
-    if "aio" in config.values and not uses_nvme and not config.get("checkpoint.writer"):
-        yield "aio", "nothing is offloaded to NVMe"
-    if level is not None and level < 3:
-        for key in block(config, "zero_optimization"):
-            if key.startswith("stage3_") and f"zero_optimization.{key}" in KEYS:
-                yield f"zero_optimization.{key}", f"the ZeRO stage is {level}"
-    if "bf16" in config.values and "bfloat16" in config.values:
-        yield "bfloat16", "bf16 is there too"
-    if whole(config.get("fp16.loss_scale", 0)):
-        for key in ("initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale"):
-            if f"fp16.{key}" in config.places:
-                yield f"fp16.{key}", "fp16.loss_scale is fixed"
-
-
-@check("CFG017", "Every setting has an effect", causes=["config-no-effect"], severity=Severity.INFO)
-def settings_have_an_effect(config: DsConfig) -> Iterator[Finding]:
-    """Settings that the rest of the config switches off do no harm, but they mislead the next reader."""
-    for key, why in _idle(parsed(config)):
-        yield Finding(
-            message=f"{key} has no effect: {why}",
-            cause="config-no-effect",
-            subject=key,
-            evidence=evidence(config, key),
-            remedy=remedy(config, f"Remove {key} ({config.where(key)})"),
         )

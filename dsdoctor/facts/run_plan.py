@@ -4,7 +4,9 @@ from typing import Literal
 
 from dsdoctor.facts.base import Fact
 
-FrameworkName = Literal["none", "hf", "accelerate", "lightning"]  # none: the training script calls deepspeed.initialize itself
+FrameworkName = Literal[
+    "none", "hf", "accelerate", "lightning"
+]  # none: the training script calls deepspeed.initialize itself
 
 
 class RunPlan(Fact, frozen=True, kw_only=True):

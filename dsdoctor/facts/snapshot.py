@@ -23,12 +23,12 @@ from dsdoctor.facts.packages import Packages
 from dsdoctor.facts.programs import Programs
 from dsdoctor.facts.purpose import Purpose
 from dsdoctor.facts.python import Python
+from dsdoctor.facts.run_plan import RunPlan
 from dsdoctor.facts.smoke import Smoke
 from dsdoctor.facts.storage import Storage
 from dsdoctor.facts.toolkit import Toolkits
 from dsdoctor.facts.torch import Torch, TorchLive
 from dsdoctor.facts.training_args import TrainingArgs
-from dsdoctor.facts.run_plan import RunPlan
 
 SCHEMA_VERSION = 1
 F = TypeVar("F", bound=Fact)

@@ -21,7 +21,8 @@ def main(cases: Iterator[tuple[int, dict[str, Any], int]]) -> int:
     """Ask, compare, tell; the exit code is 1 when a refused config was passed."""
     passed, harsh, refused, count, began = 0, Counter[str](), 0, 0, time.monotonic()
     with Oracle() as deepspeed:
-        for count, (number, made, ranks) in enumerate(cases, 1):
+        for number, made, ranks in cases:
+            count += 1
             text = json.dumps(made, indent=1)
             said, found = deepspeed.refuses(text, ranks), errors(text, ranks)
             refused += said is not None
@@ -30,7 +31,9 @@ def main(cases: Iterator[tuple[int, dict[str, Any], int]]) -> int:
                 print(f"passed: {number} on {ranks}: {said[:300]}\n  {json.dumps(made)[:600]}")
             if said is None:
                 harsh.update({f"{code} {cause}" for code, cause, _ in found})
-    print(f"{count} configs in {time.monotonic() - began:.0f} s: DeepSpeed refuses {refused}; of these dsdoctor passes {passed}")
+    print(
+        f"{count} configs in {time.monotonic() - began:.0f} s: DeepSpeed refuses {refused}; of these dsdoctor passes {passed}"
+    )
     for row, times in harsh.most_common():
         print(f"  error of dsdoctor, taken by DeepSpeed's config class: {times} x {row}")
     return 1 if passed else 0

@@ -7,15 +7,39 @@ from typing import Any
 from dsdoctor_checks.config_keys import GONE, KEYS
 
 _WORDS = ["auto", "true", "5e8", "8", "", "cpu", "nvme", "bf16", "none", "WARN", "None", "1.5", " 2 ", "on"]
-_ODD: list[Any] = [None, True, False, 0, 1, -1, 2, 3, 7, 0.5, 5e8, 1e30, [], ["x"], [1], {}, {"enabled": True}, {"x": 1}]
+_ODD: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    2,
+    3,
+    7,
+    0.5,
+    5e8,
+    1e30,
+    [],
+    ["x"],
+    [1],
+    {},
+    {"enabled": True},
+    {"x": 1},
+]
 _HOUSES = sorted({key.rpartition(".")[0] for key in KEYS})
 _SWITCHES = [key for key in KEYS if key.endswith(".enabled")]
 
 
-def _good(chance: random.Random, row: dict[str, Any]) -> Any:
+def _good(chance: random.Random, key: str) -> Any:
     """A value that the table calls right."""
+    row = KEYS[key]
     kinds = {"integer": 2 * chance.randint(1, 4), "number": chance.random(), "boolean": chance.random() < 0.5, "null": None,
              "string": "text", "array": [], "object": {}}  # fmt: skip
+    if key == "optimizer.type":
+        return chance.choice(["Adam", "AdamW", "Lion", "SGD"])
+    if key == "scheduler.type":
+        return chance.choice(["WarmupLR", "WarmupDecayLR"])
     if row.get("allowed") and "array" not in row["types"]:
         return chance.choice(row["allowed"])
     return kinds[chance.choice(row["types"])]
@@ -62,7 +86,7 @@ def config(number: int) -> tuple[dict[str, Any], int]:
     for house in chance.sample(_HOUSES, chance.randint(0, 3)) + ["zero_optimization"] * (chance.random() < 0.6):
         keys = [key for key in KEYS if key.rpartition(".")[0] == house]
         for key in chance.sample(keys, min(len(keys), chance.randint(1, 5))):
-            _put(made, key, _good(chance, KEYS[key]))
+            _put(made, key, _good(chance, key))
     for key in chance.sample(_SWITCHES, chance.choice([0, 0, 1, 2])):
         _put(made, key, True)
     if chance.random() < 0.7:
@@ -80,7 +104,7 @@ def _spoil(chance: random.Random, made: dict[str, Any]) -> None:
         _put(made, key, _bad(chance))
     elif kind < 0.85:
         house, _, name = key.rpartition(".")
-        _put(made, f"{house}.{_misspelt(chance, name)}" if house else _misspelt(chance, name), _good(chance, KEYS[key]))
+        _put(made, f"{house}.{_misspelt(chance, name)}" if house else _misspelt(chance, name), _good(chance, key))
     else:
         _put(made, chance.choice(list(GONE)), _bad(chance))
 

@@ -155,6 +155,8 @@ def _order(given: Sizes, ranks: int) -> str:
 def ranks_divide(config: DsConfig, plan: RunPlan | None, gpus: Gpus | None) -> Iterator[Finding]:
     """The number of ranks is a multiple of the tensor, pipeline and sequence parallel sizes, else no group can be formed."""
     ranks = _all_ranks(plan, gpus)
+    if not any(key in parsed(config).values for key in ("tensor_parallel", "pipeline", _SEQUENCE)):
+        not_applicable("the config asks for data parallelism only")
     if not ranks:
         unknown("the number of ranks is not known")
     said = plan.named_by if plan and plan.ranks else "the GPUs here"
@@ -175,9 +177,9 @@ def ranks_divide(config: DsConfig, plan: RunPlan | None, gpus: Gpus | None) -> I
     causes=["more-processes-than-gpus"],
     severity=Severity.WARNING,
 )
-def processes_have_gpus(plan: RunPlan, gpus: Gpus | None) -> Iterator[Finding]:
+def processes_have_gpus(plan: RunPlan | None, gpus: Gpus | None) -> Iterator[Finding]:
     """DeepSpeed's launcher starts as many ranks as it is told; the one without a GPU dies with "invalid device ordinal"."""
-    if plan.gpus_per_node is None:
+    if plan is None or plan.gpus_per_node is None:
         not_applicable("nobody said how many GPUs the run has")
     if gpus is None:
         unknown("the GPUs were not examined")

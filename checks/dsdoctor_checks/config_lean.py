@@ -129,7 +129,7 @@ def restated(config: DsConfig, version: str | None) -> list[str]:
         key
         for key in config.places
         if key in _DEFAULTS["defaults"]
-        and type(config.get(key)) is type(_DEFAULTS["defaults"][key])
+        and isinstance(config.get(key), bool) is isinstance(_DEFAULTS["defaults"][key], bool)
         and config.get(key) == _DEFAULTS["defaults"][key]
         and not (here and release(_DEFAULTS["since"].get(key)) > here)
         and not key.endswith((".enabled", ".stage", ".device"))

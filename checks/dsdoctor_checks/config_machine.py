@@ -56,10 +56,10 @@ def autocast_fits_the_gpus(config: DsConfig, gpus: Gpus | None) -> Iterator[Find
             yield told(config, Clash((f"{name}.dtype", f"{name}.enabled"), what, order, "bf16-unsupported-gpu"))
 
 
-@check("CFG041", "The GPUs have fp8 where it is asked for", causes=["fp8-unsupported-gpu"])
-def fp8_fits_the_gpus(accelerate: AccelerateConfig, gpus: Gpus | None) -> Iterator[Finding]:
+@check("CFG041", "The GPUs have fp8 where it is asked for", causes=["fp8-unsupported-gpu"], severity=Severity.WARNING)
+def fp8_fits_the_gpus(accelerate: AccelerateConfig | None, gpus: Gpus | None) -> Iterator[Finding]:
     """fp8 comes through Accelerate's mixed_precision and needs compute capability 8.9 (Ada, Hopper)."""
-    if str(accelerate.get("mixed_precision")).lower() != "fp8":
+    if accelerate is None or str(accelerate.get("mixed_precision")).lower() != "fp8":
         not_applicable("fp8 is not asked for")
     if gpus is None:
         unknown("the GPUs were not examined")
@@ -87,7 +87,7 @@ def wanted_ops_build(config: DsConfig, builds: OpBuilds | None) -> Iterator[Find
     if not wanted:
         not_applicable("the config asks for no op")
     if builds is None:
-        unknown("no op was built here (dsdoctor ops --build)")
+        not_applicable("no op was built here (dsdoctor ops --build)")
     for name, why in wanted.items():
         build = builds.get(name)
         if build is not None and build.outcome not in ("ok", "not-reached"):

@@ -70,7 +70,7 @@ def clipping_is_at_the_top(config: DsConfig) -> Iterator[Finding]:
     "CFG026",
     "Offload has an optimizer that runs on the CPU",
     causes=["offload-needs-ds-optimizer"],
-    severity=Severity.WARNING,
+    severity=Severity.INFO,
 )
 def offload_has_an_optimizer(config: DsConfig, plan: RunPlan | None) -> Iterator[Finding]:
     """With offload DeepSpeed wants its own CPU optimizer: from the optimizer section, or DeepSpeedCPUAdam made in the script.

@@ -112,11 +112,11 @@ def one_precision(config: DsConfig) -> Iterator[Finding]:
         )
 
 
-def _autos(value: Any, path: str = "") -> Iterator[str]:
+def autos(value: Any, path: str = "") -> Iterator[str]:
     """Dotted keys whose value is "auto"."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _autos(inner, f"{path}.{key}" if path else key)
+            yield from autos(inner, f"{path}.{key}" if path else key)
     elif value == "auto":
         yield path
 
@@ -130,7 +130,7 @@ def _autos(value: Any, path: str = "") -> Iterator[str]:
 def auto_is_filled(config: DsConfig, plan: RunPlan | None) -> Iterator[Finding]:
     """Only Hugging Face replaces "auto". DeepSpeed alone takes the default in some sections and dies in others."""
     native, filled = TABLE["auto"]["native"], TABLE["auto"]["filled_by_hugging_face"]
-    found = [k for k in _autos(parsed(config).values) if k not in native and not k.startswith("expert_parallel.")]
+    found = [k for k in autos(parsed(config).values) if k not in native and not k.startswith("expert_parallel.")]
     usual = [k for k in found if k in filled]
     alone = plan is not None and plan.framework == "none"
     if usual:

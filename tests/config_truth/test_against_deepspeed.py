@@ -1,0 +1,52 @@
+"""dsdoctor never passes a config that DeepSpeed's own class refuses, and has no error for a good one.
+
+More of the same: `python -m tests.bench.config`.
+"""
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dsdoctor.model import Status
+from tests.config_truth.generator import configs
+from tests.config_truth.judging import errors, verdicts
+from tests.config_truth.oracle import Oracle
+
+TUTORIALS = sorted((Path(__file__).parents[2] / "fixtures" / "configs" / "tutorials").glob("*.json"))
+MADE = 300
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="needs torch and deepspeed")
+
+
+@pytest.fixture(scope="module")
+def deepspeed() -> Iterator[Oracle]:
+    with Oracle() as child:
+        yield child
+
+
+def test_nothing_that_deepspeed_refuses_is_passed(deepspeed: Oracle) -> None:
+    passed, refused, taken = [], 0, 0
+    for number, made, ranks in configs(MADE):
+        text = json.dumps(made, indent=1)
+        said = deepspeed.refuses(text, ranks)
+        refused, taken = refused + (said is not None), taken + (said is None)
+        if said is not None and not errors(text, ranks):
+            passed.append((number, said))
+    assert passed == []
+    assert refused > MADE / 4  # the generator makes both kinds
+    assert taken > MADE / 4
+
+
+def test_a_good_config_of_each_tutorial_has_no_error(deepspeed: Oracle) -> None:
+    for file in TUTORIALS:
+        text, ranks = file.read_text(), 8
+        assert deepspeed.refuses(text, ranks) is None, file.name
+        assert errors(text, ranks) == [], file.name
+
+
+def test_no_check_crashes_on_what_people_write() -> None:
+    for _, made, ranks in configs(100, start=MADE):
+        crashed = [v.code for v in verdicts(json.dumps(made), ranks) if v.status is Status.CRASHED]
+        assert crashed == [], made

@@ -5,7 +5,8 @@ Source of the rules: runtime/config.py and the pydantic models of deepspeed 0.19
 
 from collections.abc import Iterator
 
-from dsdoctor.api import DeepSpeed, DsConfig, Evidence, Finding, Severity, check, not_applicable, unknown
+from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Evidence, Finding, Severity, check, not_applicable, unknown
+from dsdoctor_checks.config_edits import current, letters, rename, unquote
 from dsdoctor_checks.config_keys import (
     GONE,
     KEYS,
@@ -56,7 +57,9 @@ def keys_are_unique(config: DsConfig) -> Iterator[Finding]:
             cause="config-duplicate-key",
             subject=plain(key),
             evidence=evidence(config, key),
-            remedy=remedy(config, f"Keep one {plain(key)} in {config.path}"),
+            remedy=remedy(
+                config, f"Keep one {plain(key)} in {config.path}", (ConfigEdit(action="drop-twins", key=key),)
+            ),
         )
 
 
@@ -74,7 +77,7 @@ def _stranger(config: DsConfig, name: str, key: str, cause: str, severity: Sever
         subject=plain(dotted),
         evidence=evidence(config, dotted),
         severity=severity,
-        remedy=remedy(config, f"{order} ({config.where(dotted)})"),
+        remedy=remedy(config, f"{order} ({config.where(dotted)})", rename(config, dotted, near)),
     )
 
 
@@ -139,7 +142,9 @@ def values_have_their_types(config: DsConfig) -> Iterator[Finding]:
             subject=key,
             evidence=evidence(config, key),
             severity=problem[1],
-            remedy=remedy(config, f"Give {key} as {wanted}{quotes} ({config.where(key)})"),
+            remedy=remedy(
+                config, f"Give {key} as {wanted}{quotes} ({config.where(key)})", unquote(key, value, entry["types"])
+            ),
         )
 
 
@@ -147,15 +152,19 @@ def values_have_their_types(config: DsConfig) -> Iterator[Finding]:
 def values_are_allowed(config: DsConfig) -> Iterator[Finding]:
     """ZeRO has the stages 0 to 3; offload devices are none, cpu and nvme in lower case; batch sizes are 1 or more."""
     for key in parsed(config).places:
-        entry, value = row(key), config.get(key)
-        allowed = range_problem(key, value, entry) if entry else None
+        entry, value = row(key) or {"types": []}, config.get(key)
+        allowed = range_problem(key, value, entry)
         if allowed:
             yield Finding(
                 message=f"{key} is {shown(value)}; allowed is {allowed}",
                 cause="config-value-range",
                 subject=key,
                 evidence=evidence(config, key),
-                remedy=remedy(config, f"Set {key} to {allowed} ({config.where(key)})"),
+                remedy=remedy(
+                    config,
+                    f"Set {key} to {allowed} ({config.where(key)})",
+                    letters(key, value, entry.get("allowed", [])),
+                ),
             )
 
 
@@ -187,7 +196,11 @@ def keys_are_current(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[
             subject=key,
             evidence=evidence(config, key),
             severity=Severity.ERROR if stops else Severity.WARNING,
-            remedy=remedy(config, f"Replace {key} by {instead}" if instead else f"Remove {key} from {config.path}"),
+            remedy=remedy(
+                config,
+                f"Replace {key} by {instead}" if instead else f"Remove {key} from {config.path}",
+                current(config, key),
+            ),
         )
 
 

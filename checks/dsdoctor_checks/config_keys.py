@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dsdoctor.api import DeepSpeed, DsConfig, Evidence, Finding, Remedy, Severity, unknown
+from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Evidence, Finding, Remedy, Severity, unknown
 from dsdoctor_checks import versions
 from dsdoctor_checks.tables import table
 
@@ -62,13 +62,13 @@ def evidence(config: DsConfig, *keys: str) -> tuple[Evidence, ...]:
     ) or (Evidence(where=config.path, text=f"{', '.join(keys)} is not given"),)
 
 
-def remedy(config: DsConfig, order: str, note: str | None = None) -> Remedy:
-    """An edit of the file: DeepSpeed has no command for it, so the order names the place."""
+def remedy(config: DsConfig, order: str, edits: tuple[ConfigEdit, ...] = ()) -> Remedy:
+    """An edit of the file: DeepSpeed has no command for it, so the order names the place; ``edits`` do it when that is safe."""
     return Remedy(
         order=order,
-        safety="manual",
+        safety="safe" if edits else "manual",
         verify=f"dsdoctor check --config {shlex.quote(config.path)} --only CFG",
-        note=note,
+        edits=edits,
     )
 
 

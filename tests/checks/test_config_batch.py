@@ -36,7 +36,13 @@ def test_every_way_out_solves_the_equation() -> None:
                 for ranks in (1, 2, 4, 6):
                     for way in ways_out(Sizes(batch, micro, steps), ranks):
                         words = dict(zip(way.split()[::3], map(int, way.split()[1::3]), strict=False))
-                        assert holds(_changed(Sizes(batch, micro, steps), words), ranks), (batch, micro, steps, ranks, way)
+                        assert holds(_changed(Sizes(batch, micro, steps), words), ranks), (
+                            batch,
+                            micro,
+                            steps,
+                            ranks,
+                            way,
+                        )
 
 
 def _changed(given: Sizes, words: dict[str, int]) -> Sizes:
@@ -53,7 +59,9 @@ def _changed(given: Sizes, words: dict[str, int]) -> Sizes:
         ({"train_batch_size": 2, "train_micro_batch_size_per_gpu": 1}, FOUR, "0 (computed)", "train_batch_size 4"),
     ],
 )  # fmt: skip
-def test_a_stated_number_of_ranks_makes_it_an_error(sizes: dict[str, Any], plan: RunPlan, says: str, order: str) -> None:
+def test_a_stated_number_of_ranks_makes_it_an_error(
+    sizes: dict[str, Any], plan: RunPlan, says: str, order: str
+) -> None:
     finding = one("CFG010", config(**sizes), plan)
     assert finding.severity is Severity.ERROR
     assert says in finding.message

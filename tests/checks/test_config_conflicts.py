@@ -106,4 +106,6 @@ def test_the_autotuner_needs_the_names_of_the_arguments() -> None:
     tuned = config(autotuning={"enabled": True})
     assert one("CFG038", tuned, RunPlan(framework="hf")).cause == "autotuning-hf-mismatch"
     assert not found("CFG038", tuned, RunPlan(framework="none"))
-    assert not found("CFG038", config(autotuning={"enabled": True, "arg_mappings": {"x": "--y"}}), RunPlan(framework="hf"))
+    assert not found(
+        "CFG038", config(autotuning={"enabled": True, "arg_mappings": {"x": "--y"}}), RunPlan(framework="hf")
+    )

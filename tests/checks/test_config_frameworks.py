@@ -40,7 +40,9 @@ def test_accelerate_and_a_deepspeed_file_both_say_the_stage() -> None:
     assert [f.subject for f in findings] == ["deepspeed_config.zero_stage", "mixed_precision"]
     assert findings[0].message.startswith("acc.yaml:8:3: ")
     assert not found("CFG046", accelerate("zero_stage: 3"))
-    assert not found("CFG046", AccelerateConfig(path="acc.yaml", values={"deepspeed_config": {"deepspeed_config_file": "ds.json"}}))
+    assert not found(
+        "CFG046", AccelerateConfig(path="acc.yaml", values={"deepspeed_config": {"deepspeed_config_file": "ds.json"}})
+    )
 
 
 def test_accelerate_loses_an_nvme_path() -> None:
@@ -66,7 +68,9 @@ def test_processes_and_machines() -> None:
 
 
 def test_accelerate_alone_refuses_betas_auto() -> None:
-    betas = config(optimizer={"type": "AdamW", "params": {"lr": "auto", "betas": "auto"}}, zero_optimization={"stage": 2})
+    betas = config(
+        optimizer={"type": "AdamW", "params": {"lr": "auto", "betas": "auto"}}, zero_optimization={"stage": 2}
+    )
     finding = one("CFG050", betas, RunPlan(framework="accelerate"))
     assert finding.subject == "optimizer.params.betas"
     assert finding.severity is Severity.ERROR

@@ -32,7 +32,9 @@ def test_fp8_needs_ada_or_hopper() -> None:
 
 
 def test_an_op_that_did_not_build_is_named_with_the_setting_that_asks_for_it() -> None:
-    offload = config(zero_optimization={"stage": 2, "offload_optimizer": {"device": "cpu"}}, optimizer={"type": "AdamW"})
+    offload = config(
+        zero_optimization={"stage": 2, "offload_optimizer": {"device": "cpu"}}, optimizer={"type": "AdamW"}
+    )
     broken = OpBuilds(cache="private", builds=(OpBuild(name="cpu_adam", outcome="failed", first_error="no such file"),))
     finding = one("CFG042", offload, broken)
     assert finding.subject == "cpu_adam"

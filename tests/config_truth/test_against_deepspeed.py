@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dsdoctor.config_fix import apply, edits_of
 from dsdoctor.model import Status
 from tests.config_truth.generator import configs
 from tests.config_truth.judging import errors, verdicts
@@ -50,3 +51,17 @@ def test_no_check_crashes_on_what_people_write() -> None:
     for _, made, ranks in configs(100, start=MADE):
         crashed = [v.code for v in verdicts(json.dumps(made), ranks) if v.status is Status.CRASHED]
         assert crashed == [], made
+
+
+def test_safe_edits_make_no_config_worse(deepspeed: Oracle) -> None:
+    """A mended file is still read, has no more errors, and what DeepSpeed took before it takes afterwards."""
+    changed = 0
+    for number, made, ranks in configs(150, start=2 * MADE):
+        text = json.dumps(made, indent=1)
+        fixed = apply(text, edits_of(verdicts(text, ranks))).text
+        if fixed == text:
+            continue
+        changed += 1
+        assert len(errors(fixed, ranks)) <= len(errors(text, ranks)), number
+        assert deepspeed.refuses(text, ranks) is not None or deepspeed.refuses(fixed, ranks) is None, number
+    assert changed > 10

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from dsdoctor.config_fix import apply, edits_of
+from dsdoctor.config_new import Wish, problem
+from dsdoctor.config_new import text as new_config
 from dsdoctor.model import Status
 from tests.config_truth.generator import configs
 from tests.config_truth.judging import errors, verdicts
@@ -65,3 +67,11 @@ def test_safe_edits_make_no_config_worse(deepspeed: Oracle) -> None:
         assert len(errors(fixed, ranks)) <= len(errors(text, ranks)), number
         assert deepspeed.refuses(text, ranks) is not None or deepspeed.refuses(fixed, ranks) is None, number
     assert changed > 10
+
+
+def test_deepspeed_takes_every_new_config(deepspeed: Oracle) -> None:
+    for stage in range(4):
+        for device in ("none", "cpu", "nvme"):
+            wish = Wish(stage=stage, offload_optimizer=device, offload_param=device if stage == 3 else "none")  # type: ignore[arg-type]
+            if problem(wish) is None:
+                assert deepspeed.refuses(new_config(wish), ranks=8) is None, wish

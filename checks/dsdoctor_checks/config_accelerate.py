@@ -18,6 +18,7 @@ from dsdoctor.api import (  # fmt: skip
     Severity,
     check,
     not_applicable,
+    unknown,
 )
 from dsdoctor_checks.config_keys import TABLE, Clash, on, parsed, shown, told, whole
 from dsdoctor_checks.config_rules import autos
@@ -41,6 +42,8 @@ def _asked(accelerate: AccelerateConfig | None) -> AccelerateConfig:
     """The YAML, or the end of the check."""
     if accelerate is None:
         not_applicable("no Accelerate config was given")
+    if accelerate.problem and not accelerate.values:
+        unknown(f"{accelerate.path} could not be read (CFG059)")
     if str(accelerate.get("distributed_type", "DEEPSPEED")).upper() != "DEEPSPEED" or accelerate.get("use_cpu") is True:
         not_applicable(f"{accelerate.path} does not start DeepSpeed")
     return accelerate
@@ -57,6 +60,20 @@ def said(accelerate: AccelerateConfig, key: str, what: str, order: str, cause: s
         evidence=(Evidence(where=where, text=f"{key.rpartition('.')[2]}: {shown(accelerate.get(key))}"),),
         remedy=Remedy(order=order, safety="manual"),
     )
+
+
+@check("CFG059", "The Accelerate config can be read", causes=["config-syntax"], severity=Severity.WARNING)
+def accelerate_is_readable(accelerate: AccelerateConfig | None) -> Iterator[Finding]:
+    """Read is the form that `accelerate config` writes: one key a line, blocks by indentation."""
+    if accelerate is None:
+        not_applicable("no Accelerate config was given")
+    if accelerate.problem:
+        yield Finding(
+            message=f"{accelerate.path}: {accelerate.problem}",
+            cause="config-syntax",
+            evidence=(Evidence(where=accelerate.path, text=accelerate.problem),),
+            remedy=Remedy(order="Write it anew with accelerate config, or name the right file", safety="manual"),
+        )
 
 
 @check(

@@ -3,27 +3,8 @@
 JSON is read with the places of its keys; YAML in the form that the Accelerate reader takes (one key a line, blocks, simple values).
 """
 
-import os
-
 from dsdoctor.facts.training_args import TrainingArgs
 from dsdoctor.readers import accelerate_config, ds_config, pasted
-
-MOST_BYTES = 1024 * 1024
-
-
-def read(path: str) -> TrainingArgs:
-    """The arguments in the file ``path``; what is wrong is told in ``problem``. Never raises."""
-    try:
-        if os.path.isdir(path):
-            return TrainingArgs(path=path, problem="it is a folder; name the file in it")
-        with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return TrainingArgs(path=path, problem=f"it cannot be read: {reason}")
-    if len(data) > MOST_BYTES:
-        return TrainingArgs(path=path, problem="it is larger than any file of arguments")
-    return parse(data.decode("utf-8", "replace"), path)
 
 
 def parse(text: str, path: str) -> TrainingArgs:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from dsdoctor.facts import AccelerateConfig, RunPlan, TrainingArgs
-from dsdoctor.model import Severity
+from dsdoctor.model import Severity, Status
 from dsdoctor.readers import accelerate_config, training_args
-from tests.checks.config_cases import H200S, config, found, one
+from tests.checks.config_cases import H200S, config, found, judged, one
 
 ACCELERATE = """compute_environment: LOCAL_MACHINE
 distributed_type: DEEPSPEED
@@ -130,3 +130,10 @@ def test_lightning_sets_the_accumulation() -> None:
     assert one("CFG055", config(gradient_accumulation_steps=4), lightning).cause == "lightning-config-conflict"
     assert not found("CFG055", config(), lightning)
     assert not found("CFG055", config(gradient_accumulation_steps=4), RunPlan(framework="hf"))
+
+
+def test_an_unreadable_accelerate_file_is_told_once() -> None:
+    broken = AccelerateConfig(path="acc.yaml", problem="there is no such file")
+    assert "no such file" in one("CFG059", broken).message
+    assert judged("CFG046", broken).status is Status.UNKNOWN
+    assert not found("CFG059", accelerate())

@@ -10,7 +10,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from dsdoctor.facts import FrameworkName
+
 Device = Literal["none", "cpu", "nvme"]
+Precision = Literal["bf16", "fp16", "fp32"]
 _REASONS = {
     "train_micro_batch_size_per_gpu": "what one GPU computes at once; raise it until the memory is full",
     "gradient_accumulation_steps": "global batch = micro batch x steps x GPUs; DeepSpeed computes it",
@@ -31,14 +34,14 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """What the config is for."""
 
     stage: int = 2
-    precision: Literal["bf16", "fp16", "fp32"] = "bf16"
+    precision: Precision = "bf16"
     offload_optimizer: Device = "none"
     offload_param: Device = "none"
     nvme_path: str = "/local_nvme"
     micro_batch: int = 1
     steps: int = 1
     lr: float = 1e-4
-    framework: Literal["none", "hf", "accelerate", "lightning"] = "none"
+    framework: FrameworkName = "none"
 
 
 def problem(wish: Wish) -> str | None:

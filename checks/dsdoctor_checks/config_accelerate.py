@@ -86,7 +86,7 @@ def accelerate_has_one_source(accelerate: AccelerateConfig | None) -> Iterator[F
         not_applicable("the YAML names no DeepSpeed file")
     for name in _CLASHING:
         key = f"{_DS}.{name}"
-        if yaml.get(key) is not None:
+        if name in (yaml.get(_DS) or {}):
             what = f"{name} stands beside deepspeed_config_file ({yaml.get(_FILE)}): Accelerate stops"
             yield said(
                 yaml, key, what, f"Remove {name} here and set it in the DeepSpeed file", "accelerate-config-conflict"

@@ -18,7 +18,7 @@ from dsdoctor.facts.packages import Damage, Distribution, Packages, Shadow
 from dsdoctor.facts.programs import Hostfile, Programs
 from dsdoctor.facts.purpose import Purpose
 from dsdoctor.facts.python import Python
-from dsdoctor.facts.run_plan import RunPlan
+from dsdoctor.facts.run_plan import FrameworkName, RunPlan
 from dsdoctor.facts.smoke import (
     Collective,
     Smoke,
@@ -57,6 +57,7 @@ __all__ = [
     "DsReport",
     "Environment",
     "Fact",
+    "FrameworkName",
     "Gpu",
     "GpuLink",
     "GpuProcess",

@@ -34,7 +34,7 @@ _SWITCHES = [key for key in KEYS if key.endswith(".enabled")]
 def _good(chance: random.Random, key: str) -> Any:
     """A value that the table calls right."""
     row = KEYS[key]
-    kinds = {"integer": 2 * chance.randint(1, 4), "number": chance.random(), "boolean": chance.random() < 0.5, "null": None,
+    kinds: dict[str, Any] = {"integer": 2 * chance.randint(1, 4), "number": chance.random(), "boolean": chance.random() < 0.5, "null": None,
              "string": "text", "array": [], "object": {}}  # fmt: skip
     if key == "optimizer.type":
         return chance.choice(["Adam", "AdamW", "Lion", "SGD"])

@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 
 from dsdoctor.config_fix import apply, edits_of
-from dsdoctor.config_new import Wish, problem
+from dsdoctor.config_new import Device, Wish, problem
 from dsdoctor.config_new import text as new_config
 from dsdoctor.model import Status
 from tests.config_truth.generator import configs
 from tests.config_truth.judging import errors, verdicts
 from tests.config_truth.oracle import Oracle
 
-TUTORIALS = sorted((Path(__file__).parents[2] / "fixtures" / "configs" / "tutorials").glob("*.json"))
+TUTORIALS = sorted((Path(__file__).parents[2] / "fixtures" / "tutorial_configs").glob("*.json"))
 MADE = 300
+DEVICES: tuple[Device, ...] = ("none", "cpu", "nvme")
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="needs torch and deepspeed")
 
 
@@ -71,7 +72,7 @@ def test_safe_edits_make_no_config_worse(deepspeed: Oracle) -> None:
 
 def test_deepspeed_takes_every_new_config(deepspeed: Oracle) -> None:
     for stage in range(4):
-        for device in ("none", "cpu", "nvme"):
-            wish = Wish(stage=stage, offload_optimizer=device, offload_param=device if stage == 3 else "none")  # type: ignore[arg-type]
+        for device in DEVICES:
+            wish = Wish(stage=stage, offload_optimizer=device, offload_param=device if stage == 3 else "none")
             if problem(wish) is None:
                 assert deepspeed.refuses(new_config(wish), ranks=8) is None, wish

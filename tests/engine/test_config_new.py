@@ -6,24 +6,26 @@ from collections.abc import Iterator
 
 import pytest
 
-from dsdoctor.config_new import Wish, problem, text
-from dsdoctor.facts import RunPlan
+from dsdoctor.config_new import Device, Precision, Wish, problem, text
+from dsdoctor.facts import FrameworkName, RunPlan
 from dsdoctor.judge import finding_severity
 from dsdoctor.model import Severity
 from dsdoctor.readers import ds_config
 from dsdoctor.testing import machine, verdict
 from tests.checks.config_cases import CHECKS, H200S, NOW
 
-DEVICES = ("none", "cpu", "nvme")
+DEVICES: tuple[Device, ...] = ("none", "cpu", "nvme")
+PRECISIONS: tuple[Precision, ...] = ("bf16", "fp16", "fp32")
+FRAMEWORKS: tuple[FrameworkName, ...] = ("none", "hf", "accelerate", "lightning")
 
 
 def wishes() -> Iterator[Wish]:
     for stage, precision, optimizer, param, framework in itertools.product(
-        range(4), ("bf16", "fp16", "fp32"), DEVICES, DEVICES, ("none", "hf", "accelerate", "lightning")
+        range(4), PRECISIONS, DEVICES, DEVICES, FRAMEWORKS
     ):
         wish = Wish(
             stage=stage, precision=precision, offload_optimizer=optimizer, offload_param=param, framework=framework
-        )  # type: ignore[arg-type]
+        )
         if problem(wish) is None:
             yield wish
 

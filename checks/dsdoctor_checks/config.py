@@ -72,7 +72,7 @@ def _stranger(config: DsConfig, name: str, key: str, cause: str, severity: Sever
     effect = "DeepSpeed stops at it" if severity is Severity.ERROR else "DeepSpeed ignores it without a word"
     order = f"Rename it to {near}" if near else f"Move it to {home}" if moved else f"Remove {plain(dotted)}"
     return Finding(
-        message=f"{plain(dotted)} is no key that DeepSpeed reads there ({effect}); {meant}",
+        message=f"{config.where(dotted)}: {plain(dotted)} is no key that DeepSpeed reads there ({effect}); {meant}",
         cause="config-misplaced-section" if moved else cause,
         subject=plain(dotted),
         evidence=evidence(config, dotted),
@@ -137,7 +137,7 @@ def values_have_their_types(config: DsConfig) -> Iterator[Finding]:
         quotes = ", without quotes" if isinstance(value, str) else ""
         wanted = " or ".join(SAID[kind] for kind in entry["types"])
         yield Finding(
-            message=f"{key} is {shown(value)}; DeepSpeed wants {wanted}",
+            message=f"{config.where(key)}: {key} is {shown(value)}; DeepSpeed wants {wanted}",
             cause=problem[0],
             subject=key,
             evidence=evidence(config, key),
@@ -156,7 +156,7 @@ def values_are_allowed(config: DsConfig) -> Iterator[Finding]:
         allowed = range_problem(key, value, entry)
         if allowed:
             yield Finding(
-                message=f"{key} is {shown(value)}; allowed is {allowed}",
+                message=f"{config.where(key)}: {key} is {shown(value)}; allowed is {allowed}",
                 cause="config-value-range",
                 subject=key,
                 evidence=evidence(config, key),
@@ -191,7 +191,7 @@ def keys_are_current(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[
             continue
         instead = gone.get("instead")
         yield Finding(
-            message=word + (f"; use {instead}" if instead else ""),
+            message=f"{config.where(key)}: {word}" + (f"; use {instead}" if instead else ""),
             cause="elasticity-config" if key == "elasticity" else "config-deprecated-key",
             subject=key,
             evidence=evidence(config, key),
@@ -220,7 +220,7 @@ def keys_are_not_too_new(config: DsConfig, deepspeed: DeepSpeed | None) -> Itera
         if since and here and release(since) > here:
             stops = key.rpartition(".")[0] in REFUSE
             yield Finding(
-                message=f"{key} exists since DeepSpeed {since}; {deepspeed.version} is installed at {deepspeed.path}",
+                message=f"{config.where(key)}: {key} exists since DeepSpeed {since}; {deepspeed.version} is installed at {deepspeed.path}",
                 cause="config-unknown-zero-key" if stops else "config-unknown-key-silent",
                 subject=key,
                 evidence=evidence(config, key),

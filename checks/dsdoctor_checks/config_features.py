@@ -22,7 +22,12 @@ _NEEDS = (  # a switch, and the keys that are read without a default once it is 
 )
 
 
-@check("CFG029", "Data efficiency has the keys that it needs", causes=["config-incomplete"], guards=["config"])
+@check(
+    "CFG029",
+    "Data efficiency has the keys that it needs",
+    causes=["config-incomplete", "config-conflict"],
+    guards=["config"],
+)
 def data_efficiency_is_complete(config: DsConfig) -> Iterator[Finding]:
     """Curriculum learning needs curriculum_metrics, dynamic batching max_tokens, random-LTD its layers and schedule: AssertionError or KeyError.
 
@@ -36,6 +41,10 @@ def data_efficiency_is_complete(config: DsConfig) -> Iterator[Finding]:
                 what = f"{name} is on, and {name}.{key} is not given"
                 order = f"Give {name}.{key}, or set {name}.enabled to false"
                 yield told(config, Clash((f"{name}.enabled", f"{name}.{key}"), what, order, "config-incomplete"))
+    layered = f"{_LTD}.layer_token_lr_schedule.enabled"
+    if truthy(config.get(f"{_LTD}.enabled")) and truthy(config.get(layered)):
+        what = f"{layered} is on, and DeepSpeed has not written it yet (NotImplementedError)"
+        yield told(config, Clash((layered,), what, f"Set {layered} to false", "config-conflict"))
 
 
 @check(

@@ -55,7 +55,7 @@ def offload_fits_the_stage(config: DsConfig) -> Iterator[Finding]:
     for name, needs, what in ((_PARAM, 3, "parameters"), (_OPTIMIZER, 1, "optimizer states")):
         if _device(config, name) in ("cpu", "nvme") and level < needs:
             yield Finding(
-                message=f"{name} is {_device(config, name)} and the ZeRO stage is {level}: {what} stay on the GPU, silently",
+                message=f"{config.where(f'{name}.device')}: {name} is {_device(config, name)} and the ZeRO stage is {level}: {what} stay on the GPU, silently",
                 cause="offload-param-needs-stage3" if needs == 3 else "config-no-effect",
                 subject=name,
                 evidence=evidence(config, f"{name}.device", STAGE),
@@ -78,7 +78,7 @@ def nvme_has_a_path(config: DsConfig) -> Iterator[Finding]:
         path = f"{name}.nvme_path"
         if not config.get(path):
             yield Finding(
-                message=f"{name}.device is nvme and nvme_path is not given",
+                message=f"{config.where(f'{name}.device')}: {name}.device is nvme and nvme_path is not given",
                 cause="nvme-path-missing",
                 subject=path,
                 evidence=evidence(config, f"{name}.device", path),
@@ -88,7 +88,7 @@ def nvme_has_a_path(config: DsConfig) -> Iterator[Finding]:
             )
         if name == _OPTIMIZER and stage(config) in (1, 2):
             yield Finding(
-                message=f"{name}.device is nvme at stage {stage(config)}: DeepSpeed treats it as cpu, so it fills host RAM",
+                message=f"{config.where(f'{name}.device')}: {name}.device is nvme at stage {stage(config)}: DeepSpeed treats it as cpu, so it fills host RAM",
                 cause="config-no-effect",
                 severity=Severity.WARNING,
                 evidence=evidence(config, f"{name}.device", STAGE),
@@ -102,7 +102,7 @@ def one_precision(config: DsConfig) -> Iterator[Finding]:
     half = "bf16.enabled" if "bf16" in parsed(config).values else "bfloat16.enabled"
     if on(config.get("fp16.enabled")) and on(config.get(half)):
         yield Finding(
-            message=f"fp16.enabled is {shown(config.get('fp16.enabled'))} and {half} is {shown(config.get(half))}",
+            message=f"{config.where(half)}: fp16.enabled is {shown(config.get('fp16.enabled'))} and {half} is {shown(config.get(half))}",
             cause="fp16-bf16-both",
             evidence=evidence(config, "fp16.enabled", half),
             remedy=remedy(
@@ -136,7 +136,7 @@ def auto_is_filled(config: DsConfig, plan: RunPlan | None) -> Iterator[Finding]:
     if usual:
         yield Finding(
             severity=Severity.ERROR if alone else None,
-            message=f"{len(usual)} values are auto ({', '.join(usual[:3])}...): right with transformers or accelerate only",
+            message=f"{config.where(usual[0])}: {len(usual)} values are auto ({', '.join(usual[:3])}...): right with transformers or accelerate only",
             cause="auto-without-hf",
             evidence=evidence(config, *usual),
             remedy=remedy(config, "Without transformers or accelerate, replace every auto by a number"),
@@ -145,7 +145,7 @@ def auto_is_filled(config: DsConfig, plan: RunPlan | None) -> Iterator[Finding]:
         quiet = key.rpartition(".")[0] in REFUSE
         effect = "DeepSpeed takes its default" if quiet else "it stays a text"
         yield Finding(
-            message=f"{plain(key)} is auto, which neither transformers nor accelerate fill in: {effect}",
+            message=f"{config.where(key)}: {plain(key)} is auto, which neither transformers nor accelerate fill in: {effect}",
             cause="auto-unsupported-key",
             subject=plain(key),
             severity=Severity.WARNING if quiet else Severity.ERROR,
@@ -191,7 +191,7 @@ def gpus_can_do_the_precision(config: DsConfig, gpus: Gpus | None, live: DeepSpe
         why = _no_precision(name, gpus, live)
         if why:
             yield Finding(
-                message=f"{name}.enabled is true; {why}",
+                message=f"{config.where(f'{name}.enabled')}: {name}.enabled is true; {why}",
                 cause=f"{name}-unsupported-gpu",
                 subject=name,
                 evidence=evidence(config, f"{name}.enabled"),
@@ -218,7 +218,7 @@ def names_are_known(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[F
         )
     for key, value, known in found:
         yield Finding(
-            message=f"{key} is {shown(value)}; DeepSpeed knows {', '.join(known)}, and torch's own names",
+            message=f"{config.where(key)}: {key} is {shown(value)}; DeepSpeed knows {', '.join(known)}, and torch's own names",
             cause="optimizer-unknown",
             subject=key,
             evidence=evidence(config, key),

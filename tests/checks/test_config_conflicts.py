@@ -10,6 +10,7 @@ from tests.checks.config_cases import CHECKS, NOW, OLD, config, found, judged, o
 
 CPU = {"device": "cpu"}
 CURRICULUM = {"data_sampling": {"curriculum_learning": {"enabled": True}}}
+LTD = {"enabled": True, "total_layer_num": 2, "random_ltd_layer_num": 1, "random_ltd_layer_id": [1], "random_ltd_schedule": {}}
 ADAM = {"type": "AdamW", "params": {"lr": 1e-4}}
 
 BROKEN: list[tuple[str, dict[str, Any], str]] = [
@@ -34,6 +35,7 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ("CFG027", {"data_types": {"grad_accum_dtype": "fp32"}, "bf16": {"enabled": True}}, "unsupported mix"),
     ("CFG028", {"scheduler": {"type": "WarmupDecayLR", "params": {"warmup_num_steps": 10}}}, "total_num_steps is not given"),
     ("CFG029", {"data_efficiency": CURRICULUM}, "curriculum_metrics is not given"),
+    ("CFG029", {"data_efficiency": {"data_routing": {"random_ltd": {**LTD, "layer_token_lr_schedule": {"enabled": True}}}}}, "has not written it yet"),
     ("CFG030", {"activation_checkpointing": {"contiguous_memory_optimization": True, "partition_activations": True}}, "number_checkpoints is null"),
     ("CFG031", {"pipeline": {"stages": 2}, "zero_optimization": {"stage": 2}}, "the ZeRO stage is 2"),
     ("CFG032", {"managed_gradient_accumulation": False, "zero_optimization": {"stage": 1, "overlap_comm": True}}, "partitioned gradients only"),

@@ -61,7 +61,8 @@ def apply(text: str, edits: Iterable[ConfigEdit]) -> Fixed:
 
 def diff(old: str, new: str, path: str) -> str:
     """A unified diff, as ``patch`` takes it."""
-    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), f"a/{path}", f"b/{path}")
+    name = path.lstrip("/")
+    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 

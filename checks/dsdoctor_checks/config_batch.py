@@ -110,11 +110,11 @@ def _sizes(config: DsConfig) -> Sizes:
 def batch_sizes_agree(config: DsConfig, plan: RunPlan | None, gpus: Gpus | None) -> Iterator[Finding]:
     """train_batch_size = micro batch x accumulation steps x data-parallel ranks, else "Check batch related parameters"."""
     given = _sizes(config)
-    impossible = _any_ranks(given)
+    impossible, ranks = _any_ranks(given), _data_ranks(config, _all_ranks(plan, gpus))
     if impossible:
-        yield told(config, Clash(_NAMES, impossible, _order(given, 1), "batch-size-equation"))
+        order = _order(given, ranks[0] if ranks else 1)
+        yield told(config, Clash(_NAMES, impossible, order, "batch-size-equation"))
         return
-    ranks = _data_ranks(config, _all_ranks(plan, gpus))
     if not ranks or any(holds(given, n) for n in ranks):
         return
     said = (

@@ -10,7 +10,13 @@ from tests.checks.config_cases import CHECKS, NOW, OLD, config, found, judged, o
 
 CPU = {"device": "cpu"}
 CURRICULUM = {"data_sampling": {"curriculum_learning": {"enabled": True}}}
-LTD = {"enabled": True, "total_layer_num": 2, "random_ltd_layer_num": 1, "random_ltd_layer_id": [1], "random_ltd_schedule": {}}
+LTD = {
+    "enabled": True,
+    "total_layer_num": 2,
+    "random_ltd_layer_num": 1,
+    "random_ltd_layer_id": [1],
+    "random_ltd_schedule": {},
+}
 ADAM = {"type": "AdamW", "params": {"lr": 1e-4}}
 
 BROKEN: list[tuple[str, dict[str, Any], str]] = [

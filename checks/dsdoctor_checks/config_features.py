@@ -137,7 +137,7 @@ def experts_fit(config: DsConfig) -> Iterator[Finding]:
         yield told(config, clash)
 
 
-@check("CFG034", "Quantised communication is used where it exists", causes=["config-conflict", "config-no-effect", "zero3-quantized-model"], guards=["config"])  # fmt: skip
+@check("CFG034", "Quantised communication is used where it exists", causes=["config-conflict", "config-no-effect"], guards=["config"])  # fmt: skip
 def quantisation_fits(config: DsConfig) -> Iterator[Finding]:
     """ZeRO++ quantises at stage 3 only; quantised weights stop torch_autocast ("Cannot enable both")."""
     level = stage(parsed(config))
@@ -150,6 +150,11 @@ def quantisation_fits(config: DsConfig) -> Iterator[Finding]:
             what = f"{key} has no effect at ZeRO stage {level}"
             order = f"Set {_STAGE} to 3, or remove {key}"
             yield told(config, Clash((key, _STAGE), what, order, "config-no-effect", Severity.WARNING))
+    initial = "weight_quantization.quantized_initialization"
+    if config.get(initial) and level is not None and level < 3:
+        what = f"{initial} works inside zero.Init of stage 3 only, and the stage is {level}"
+        order = f"Set {_STAGE} to 3, or remove weight_quantization"
+        yield told(config, Clash((initial, _STAGE), what, order, "config-no-effect", Severity.WARNING))
 
 
 @check("CFG035", "The hybrid engine can use CUDA graphs where they are asked for", causes=["config-no-effect"], severity=Severity.WARNING)  # fmt: skip

@@ -77,7 +77,7 @@ def range_problem(key: str, value: Any, row: dict[str, Any]) -> str | None:
     strict = _strict(key)
     if row.get("nonempty") and not value:
         return "a name that is not empty"
-    if isinstance(value, list):
+    if isinstance(value, list) and "array" in row["types"]:
         return _items_problem(value, row)
     if "allowed" in row and isinstance(value, str | int | float) and not (value == "auto" and strict):
         outside = _outside(value, row)
@@ -90,7 +90,7 @@ def _items_problem(value: list[Any], row: dict[str, Any]) -> str | None:
     if row.get("items") == "string" and not all(isinstance(item, str) for item in value):
         return "a list of texts"
     if "allowed" in row and not all(item in row["allowed"] for item in value):
-        return "a list of " + ", ".join(row["allowed"])
+        return "a list of " + ", ".join(str(a) for a in row["allowed"])
     return None
 
 

@@ -48,6 +48,7 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ("CFG033", {"expert_parallel": {"enabled": True, "autoep_size": 2}, "zero_optimization": {"stage": 3, "zero_quantized_gradients": True}}, "does not go with"),
     ("CFG033", {"expert_parallel": {"enabled": True, "comm_backend": "deepep"}}, "comm_max_tokens_per_rank is not given"),
     ("CFG034", {"zero_optimization": {"stage": 3, "zero_quantized_weights": True}, "torch_autocast": {"enabled": True}}, "both on"),
+    ("CFG034", {"weight_quantization": {"quantized_initialization": {"num_bits": 8}}, "zero_optimization": {"stage": 2}}, "stage 3 only"),
     ("CFG035", {"hybrid_engine": {"enabled": True, "enable_cuda_graph": True}, "zero_optimization": {"stage": 3}}, "has no effect with"),
     ("CFG036", {"compile": {"deepcompile": True, "offload_opt_states": True}, "zero_optimization": {"stage": 3, "offload_optimizer": CPU}}, "cannot be combined"),
     ("CFG037", {"tensor_parallel": {"autotp_size": 4, "tp": {"tp_size": 2}}}, "tp_size is 2"),

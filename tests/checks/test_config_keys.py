@@ -9,7 +9,15 @@ from dsdoctor.facts import DsConfig
 from dsdoctor.model import Finding
 from tests.checks.config_cases import NOW, config, found
 
-GOOD = {"integer": 2, "number": 0.5, "boolean": True, "null": None, "string": "words", "array": [], "object": {}}
+GOOD: dict[str, Any] = {
+    "integer": 2,
+    "number": 0.5,
+    "boolean": True,
+    "null": None,
+    "string": "words",
+    "array": [],
+    "object": {},
+}
 BAD: dict[str, Any] = {"integer": [1.5], "number": ["x"], "boolean": "perhaps", "string": [7], "array": 3, "object": 3}
 BY_HAND = {"optimizer.type": "AdamW", "scheduler.type": "WarmupLR"}
 ROWS = {key: row for key, row in KEYS.items() if row.get("allowed") != []}  # those that take some value

@@ -27,7 +27,7 @@ def judge_config(request: Request, release: str | None) -> Report:
     return diagnose(snapshot, knowledge, msgspec.structs.replace(request, only=FAMILY))
 
 
-def mend(report: Report) -> tuple[Fixed, str]:
+def mend(report: Report, *, lean: bool = False) -> tuple[Fixed, str]:
     """The text of the report's config with the safe edits, and the difference as a patch. Raises ExaminationError."""
     config = report.facts.ds_config
     if config is None or not config.readable:
@@ -37,5 +37,5 @@ def mend(report: Report) -> tuple[Fixed, str]:
             text = file.read()
     except (OSError, ValueError) as error:
         raise ExaminationError(f"{config.path} cannot be read: {error}") from None
-    fixed = apply(text, edits_of(report.verdicts))
+    fixed = apply(text, edits_of(report.verdicts, lean=lean))
     return fixed, diff(text, fixed.text, config.path)

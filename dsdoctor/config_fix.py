@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from dsdoctor.model import ConfigEdit, Verdict
+from dsdoctor.model import ConfigEdit, Severity, Verdict
 from dsdoctor.readers import ds_config
 from dsdoctor.readers.config_spans import Span, spans
 
@@ -35,14 +35,27 @@ class Fixed(NamedTuple):
     left: tuple[ConfigEdit, ...]  # not made: the place is not clear
 
 
-def edits_of(verdicts: Iterable[Verdict]) -> tuple[ConfigEdit, ...]:
-    """The safe edits that findings propose, each once."""
-    found = [e for v in verdicts if not v.ignored for f in v.findings if f.remedy for e in f.remedy.edits]
-    return tuple(dict.fromkeys(found))
+def edits_of(verdicts: Iterable[Verdict], *, lean: bool = False) -> tuple[ConfigEdit, ...]:
+    """The safe edits that findings propose, each once; ``lean``: those of mere advice, too, which leave out what does nothing."""
+    wanted = [v for v in verdicts if not v.ignored and (lean or v.severity is not Severity.INFO)]
+    return tuple(dict.fromkeys(e for v in wanted for f in v.findings if f.remedy for e in f.remedy.edits))
 
 
 def apply(text: str, edits: Iterable[ConfigEdit]) -> Fixed:
-    """``text`` with all edits that can be made."""
+    """``text`` with all edits that can be made; those that touch each other are made one after the other."""
+    done: list[ConfigEdit] = []
+    left = tuple(edits)
+    while left:
+        passed = _at_once(text, left)
+        if not passed.done:
+            break
+        text, left = passed.text, passed.left
+        done += passed.done
+    return Fixed(text, tuple(done), left)
+
+
+def _at_once(text: str, edits: tuple[ConfigEdit, ...]) -> Fixed:
+    """The edits that can be made without touching each other."""
     places = spans(text)
     done: list[ConfigEdit] = []
     left: list[ConfigEdit] = []

@@ -161,6 +161,7 @@ class Clash(NamedTuple):
     order: str
     cause: str = "config-conflict"
     severity: Severity | None = None
+    edits: tuple[ConfigEdit, ...] = ()
 
 
 def told(config: DsConfig, clash: Clash) -> Finding:
@@ -172,5 +173,5 @@ def told(config: DsConfig, clash: Clash) -> Finding:
         subject=plain(clash.keys[0]),
         evidence=evidence(config, *clash.keys),
         severity=clash.severity,
-        remedy=remedy(config, clash.order),
+        remedy=remedy(config, clash.order, clash.edits),
     )

@@ -6,7 +6,7 @@ defaults: tables/ds_config_defaults.toml.
 
 from collections.abc import Iterator
 
-from dsdoctor.api import DeepSpeed, DsConfig, Finding, Severity, check, not_applicable, unknown
+from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Finding, Severity, check, not_applicable, unknown
 from dsdoctor_checks.config_keys import (  # fmt: skip
     KEYS,
     Clash,
@@ -109,6 +109,10 @@ def idle(config: DsConfig) -> dict[str, str]:
     return found
 
 
+def _gone(key: str) -> tuple[ConfigEdit, ...]:
+    return (ConfigEdit(action="remove", key=key),)
+
+
 @check("CFG017", "Every setting has an effect", causes=["config-no-effect"], severity=Severity.INFO)
 def settings_have_an_effect(config: DsConfig) -> Iterator[Finding]:
     """Settings that the rest of the config switches off do no harm, but they mislead the next reader."""
@@ -118,7 +122,7 @@ def settings_have_an_effect(config: DsConfig) -> Iterator[Finding]:
             cause="config-no-effect",
             subject=plain(key),
             evidence=evidence(config, key),
-            remedy=remedy(config, f"Remove {plain(key)} ({config.where(key)})"),
+            remedy=remedy(config, f"Remove {plain(key)} ({config.where(key)})", _gone(key)),
         )
 
 
@@ -147,7 +151,9 @@ def defaults_are_left_out(config: DsConfig, deepspeed: DeepSpeed | None) -> Iter
     if not found:
         not_applicable("nothing repeats a default")
     more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    edits = tuple(edit for key in found for edit in _gone(key))
     what = f"{len(found)} setting{'s' if len(found) > 1 else ''} say{'s' if len(found) == 1 else ''} the default: {', '.join(found[:_MOST])}{more}"
     yield told(
-        config, Clash(tuple(found), what, "Remove them, or keep those that you want to stay", "config-no-effect")
+        config,
+        Clash(tuple(found), what, "Remove them, or keep those that you want to stay", "config-no-effect", edits=edits),
     )

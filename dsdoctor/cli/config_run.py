@@ -20,8 +20,8 @@ def judge_files(values: dict[str, Any]) -> int:
     files = values["files"]
     if not files:
         raise ExaminationError("name a ds_config, or begin one with --new")
-    if values["write"] and not values["fix"]:
-        raise ExaminationError("--write belongs to --fix")
+    if (values["write"] or values["lean"]) and not values["fix"]:
+        raise ExaminationError(f"--{'write' if values['write'] else 'lean'} belongs to --fix")
     if values["as_json"] and (len(files) > 1 or values["fix"]):
         raise ExaminationError("--json is for one file, and not for --fix")
     return max(_one(file, values) for file in files)
@@ -38,7 +38,7 @@ def _one(file: str, values: dict[str, Any]) -> int:
     )
     report = judge_config(request, values["release"])
     if values["fix"]:
-        fixed, patch = mend(report)
+        fixed, patch = mend(report, lean=values["lean"])
         if values["write"] and patch:
             write(fixed.text, file)
         write(clean(patch), None)  # a text from a file: no escape of it reaches a screen

@@ -80,6 +80,34 @@ def test_comments_order_and_spelling_stay() -> None:
     assert mended(before) == after.replace('  "sparse_attention": null,\n', "")
 
 
+def test_lean_leaves_out_what_does_nothing_and_stays_the_same_config() -> None:
+    wordy = """{
+  "train_micro_batch_size_per_gpu": 4,
+  "gradient_clipping": 1.0,
+  "fp16": {"enabled": false, "loss_scale": 128},
+  "zero_optimization": {
+    "stage": 2, // ours
+    "reduce_scatter": true,
+    "sub_group_size": 1e9
+  }
+}
+"""
+    lean = """{
+  "train_micro_batch_size_per_gpu": 4,
+  "fp16": {"enabled": false},
+  "zero_optimization": {
+    "stage": 2, // ours
+  }
+}
+"""
+    assert mended(wordy) == wordy
+    config = ds_config.parse(wordy, "ds.json")
+    verdicts = [verdict(check, machine(config, NOW)) for check in CHECKS.values()]
+    assert apply(wordy, edits_of(verdicts, lean=True)).text == lean
+    again = [verdict(check, machine(read(lean), NOW)) for check in CHECKS.values()]
+    assert edits_of(again, lean=True) == ()
+
+
 def test_a_second_pass_finds_nothing_to_do() -> None:
     once = mended(
         '{"zero_optimisation": {"stage": "3", "offload_param": {"device": "CPU"}}, "fp16": {"enabled": "true"}}'

@@ -14,6 +14,7 @@ from dsdoctor.model import ConfigEdit, Severity, Verdict
 from dsdoctor.readers import ds_config
 from dsdoctor.readers.config_spans import Span, spans
 
+MOST = 200  # edits of one file; each is tried by itself
 _BLANK = " \t"
 _AFTER = re.compile(r"\s*,")
 _BARE = re.compile(r"[A-Za-z_]\w*")
@@ -38,20 +39,22 @@ class Fixed(NamedTuple):
 def edits_of(verdicts: Iterable[Verdict], *, lean: bool = False) -> tuple[ConfigEdit, ...]:
     """The safe edits that findings propose, each once; ``lean``: those of mere advice, too, which leave out what does nothing."""
     wanted = [v for v in verdicts if not v.ignored and (lean or v.severity is not Severity.INFO)]
-    return tuple(dict.fromkeys(e for v in wanted for f in v.findings if f.remedy for e in f.remedy.edits))
+    found = dict.fromkeys(e for v in wanted for f in v.findings if f.remedy for e in f.remedy.edits)
+    return tuple(found)[:MOST]
 
 
 def apply(text: str, edits: Iterable[ConfigEdit]) -> Fixed:
     """``text`` with all edits that can be made; those that touch each other are made one after the other."""
     done: list[ConfigEdit] = []
-    left = tuple(edits)
+    left, mark = tuple(edits), "\ufeff" if text.startswith("\ufeff") else ""
+    text = text.removeprefix(mark)
     while left:
         passed = _at_once(text, left)
         if not passed.done:
             break
         text, left = passed.text, passed.left
         done += passed.done
-    return Fixed(text, tuple(done), left)
+    return Fixed(mark + text, tuple(done), left)
 
 
 def _at_once(text: str, edits: tuple[ConfigEdit, ...]) -> Fixed:

@@ -108,6 +108,11 @@ def test_lean_leaves_out_what_does_nothing_and_stays_the_same_config() -> None:
     assert edits_of(again, lean=True) == ()
 
 
+def test_a_file_of_windows_stays_one() -> None:
+    before = '\ufeff{\r\n  "elasticity": {"enabled": false},\r\n  "train_batch_size": "8"\r\n}\r\n'
+    assert mended(before) == '\ufeff{\r\n  "train_batch_size": 8\r\n}\r\n'
+
+
 def test_a_second_pass_finds_nothing_to_do() -> None:
     once = mended(
         '{"zero_optimisation": {"stage": "3", "offload_param": {"device": "CPU"}}, "fp16": {"enabled": "true"}}'

@@ -71,7 +71,8 @@ def _share(config: DsConfig) -> int:
 
 
 def _all_ranks(plan: RunPlan | None, gpus: Gpus | None) -> int:
-    return plan.ranks if plan and plan.ranks else len(gpus.devices) if gpus else 0
+    listed = gpus is not None and gpus.read_from != "torch"  # torch was asked for the name of one
+    return plan.ranks if plan and plan.ranks else len(gpus.devices) if gpus and listed else 0
 
 
 def _data_ranks(config: DsConfig, every: int) -> list[int]:

@@ -152,6 +152,12 @@ class Signatures:
         """Those that were looked at so far."""
         return [row.signature for row in self._rows if "signature" in row.__dict__]
 
+    @cached_property
+    def anchors(self) -> list[bytes]:
+        """Of every row, by its number."""
+        return [row.anchor.encode() for row in self._rows]
+
+    @cached_property
     def fragments(self) -> Fragments:
         """By which words of a line lead to the numbers of its possible rows."""
         index = Fragments()

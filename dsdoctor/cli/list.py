@@ -35,8 +35,6 @@ def _list(causes: bool, as_json: bool, markdown: bool) -> int:
             after = f" log:{len(c.signatures)}" if c.signatures else ""
             click.echo(f"{c.cause:{width}}  {c.layer:9} {', '.join(c.checks) or '-'}{after}")
         click.echo(catalogue.coverage_in_words(covered))
-        for line in catalogue.coverage_by_layer(covered):
-            click.echo(line)
     else:
         for check in knowledge.checks:
             click.echo(f"{check.code:9} {check.severity.value:8} {check.title}")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from dsdoctor.readers.log.prefixes import take_apart
 from dsdoctor.readers.log.text import Page
-from dsdoctor.signatures import Signatures
+from dsdoctor.signatures import Fragments, Signatures
 
 _DIGITS = b"0123456789"
 ALSO = -1  # the number of what the caller wants for its own sake
@@ -69,10 +69,10 @@ class Scanner:
     """Goes through the pages of one text. ``also``: parts of words that are telling for the caller's own sake."""
 
     def __init__(self, signatures: Signatures, also: Sequence[bytes] = ()) -> None:
-        self._fragments = signatures.fragments()
-        self._anchors = [signatures.anchor(number).encode() for number in range(len(signatures))]
+        self._known, self._anchors = signatures.fragments, signatures.anchors
+        self._own = Fragments()
         for part in also:
-            self._fragments.add(part, ALSO)
+            self._own.add(part, ALSO)
         self._seen: set[bytes] = set()
         self._counts: dict[bytes, int] = {}
         self._dull: set[bytes] = set()
@@ -109,7 +109,7 @@ class Scanner:
     def _rows(self, word: bytes) -> tuple[int, ...]:
         rows = self._telling.get(word)
         if rows is None:
-            rows = self._fragments.of_word(word)
+            rows = (*self._known.of_word(word), *self._own.of_word(word))
             if rows and len(self._telling) < MOST_SHAPES:
                 self._telling[word] = rows
             elif len(self._dull) < MOST_SHAPES:

@@ -55,6 +55,14 @@ class Evidence(_Value, frozen=True, kw_only=True):
     text: str
 
 
+class ConfigEdit(_Value, frozen=True, kw_only=True):
+    """A change of the user's ds_config that cannot do harm; ``config_fix.py`` makes text edits of it."""
+
+    action: Literal["rename", "remove", "set", "drop-twins"]  # drop-twins: of equal members with one name keep the last
+    key: str  # dotted, as it stands in the file
+    value: str | None = None  # the new name, or the new value as JSON
+
+
 class Remedy(_Value, frozen=True, kw_only=True):
     """An order, the exact commands for this machine, and the command that proves that it worked."""
 
@@ -63,6 +71,7 @@ class Remedy(_Value, frozen=True, kw_only=True):
     safety: Safety = "safe"
     verify: str | None = None
     note: str | None = None  # what it costs, what to know before
+    edits: tuple[ConfigEdit, ...] = ()  # when the remedy is a safe change of the ds_config
 
 
 class Finding(_Value, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from dsdoctor import __version__
-from dsdoctor.facts import Snapshot, SnapshotError, Unavailable
+from dsdoctor.facts import Fact, Snapshot, SnapshotError, Unavailable
 from dsdoctor.facts.snapshot import SECTIONS, decode, now
 from dsdoctor.request import ExaminationError, Request
 
@@ -64,7 +64,21 @@ def not_asked(*, smoke: bool, config: bool) -> dict[str, Unavailable]:
     return {name: Unavailable(kind="not-asked", detail=detail) for name, (absent, detail) in reasons.items() if absent}
 
 
+def beside_the_config(request: Request) -> dict[str, Fact]:
+    """What the request tells beside the ds_config: files of frameworks, and how the run will be started."""
+    found: dict[str, Fact] = {"run_plan": request.run_plan} if request.run_plan else {}
+    if request.accelerate_config or request.training_args:
+        from dsdoctor.readers.framework_files import read_accelerate, read_training_args
+
+        if request.accelerate_config:
+            found["accelerate_config"] = read_accelerate(request.accelerate_config)
+        if request.training_args:
+            found["training_args"] = read_training_args(request.training_args)
+    return found
+
+
 def with_config(snapshot: Snapshot, request: Request) -> Snapshot:
+    snapshot = snapshot.replace(**beside_the_config(request))
     if not request.config:
         return snapshot
     from dsdoctor.readers import ds_config

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from dsdoctor.facts import RunPlan
 from dsdoctor.settings import Settings
 from dsdoctor.smoke.order import SmokeOrder
 
@@ -15,6 +16,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     config: str | None = None
+    accelerate_config: str | None = None  # a YAML file
+    training_args: str | None = None  # a JSON or YAML file
+    run_plan: RunPlan | None = None
     nvme: str | None = None
     purpose: str | None = None  # None: guess
     snapshot: str | None = None

@@ -45,6 +45,7 @@ from dsdoctor.probes import (
 )
 from dsdoctor.probes.examiner import Examiner, Facts, Found, Task
 from dsdoctor.probes.system import System
+from dsdoctor.recorded import beside_the_config
 from dsdoctor.request import Request
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def examine_all(request: Request, observe: Observer) -> Examined:
         missing["op_builds"] = Unavailable(kind="not-asked", detail="no op was built (dsdoctor ops --build)")
     if request.config is None:
         missing["ds_config"] = Unavailable(kind="not-asked", detail="no ds_config was given (--config)")
-    return found, missing
+    return found | beside_the_config(request), missing
 
 
 def examine_again(request: Request, known: Snapshot, sections: set[str], observe: Observer) -> Examined:

@@ -4,9 +4,9 @@ Source of the rules: runtime/config.py and the pydantic models of deepspeed 0.19
 """
 
 from collections.abc import Iterator
-from typing import Any
 
-from dsdoctor.api import DeepSpeed, DsConfig, Evidence, Finding, Severity, check, not_applicable, unknown
+from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Evidence, Finding, Severity, check, not_applicable, unknown
+from dsdoctor_checks.config_edits import current, letters, rename, unquote
 from dsdoctor_checks.config_keys import (
     GONE,
     KEYS,
@@ -24,8 +24,8 @@ from dsdoctor_checks.config_keys import (
     remedy,
     row,
     shown,
-    whole,
 )
+from dsdoctor_checks.config_types import SAID, range_problem, type_problem
 
 _PLACES = "config-syntax", "config-path-not-found"
 
@@ -57,7 +57,9 @@ def keys_are_unique(config: DsConfig) -> Iterator[Finding]:
             cause="config-duplicate-key",
             subject=plain(key),
             evidence=evidence(config, key),
-            remedy=remedy(config, f"Keep one {plain(key)} in {config.path}"),
+            remedy=remedy(
+                config, f"Keep one {plain(key)} in {config.path}", (ConfigEdit(action="drop-twins", key=key),)
+            ),
         )
 
 
@@ -70,12 +72,12 @@ def _stranger(config: DsConfig, name: str, key: str, cause: str, severity: Sever
     effect = "DeepSpeed stops at it" if severity is Severity.ERROR else "DeepSpeed ignores it without a word"
     order = f"Rename it to {near}" if near else f"Move it to {home}" if moved else f"Remove {plain(dotted)}"
     return Finding(
-        message=f"{plain(dotted)} is no key that DeepSpeed reads there ({effect}); {meant}",
+        message=f"{config.where(dotted)}: {plain(dotted)} is no key that DeepSpeed reads there ({effect}); {meant}",
         cause="config-misplaced-section" if moved else cause,
         subject=plain(dotted),
         evidence=evidence(config, dotted),
         severity=severity,
-        remedy=remedy(config, f"{order} ({config.where(dotted)})"),
+        remedy=remedy(config, f"{order} ({config.where(dotted)})", rename(config, dotted, near)),
     )
 
 
@@ -116,41 +118,6 @@ def section_keys_are_known(config: DsConfig, deepspeed: DeepSpeed | None) -> Ite
         yield _stranger(config, name, key, cause, Severity.ERROR if stops else Severity.WARNING)
 
 
-_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", dict: "object", list: "array"}
-_SAID = {"boolean": "true or false", "integer": "a whole number", "object": "an object {...}", "array": "a list [...]",
-         "number": "a number", "string": "a text", "null": "null"}  # fmt: skip
-
-
-def _type_problem(key: str, value: Any, types: list[str]) -> tuple[str, Severity] | None:
-    """Cause and severity when DeepSpeed cannot use, or only bends, a value of this kind."""
-    kind = "null" if value is None else _KINDS.get(type(value), "string")
-    strict = key.rpartition(".")[0] in REFUSE
-    bent = Severity.WARNING if strict else Severity.ERROR
-    if kind in types or value == "auto" or (kind == "integer" and {"number", "boolean"} & set(types)):
-        return None
-    if kind == "number" and "integer" in types and whole(value) is not None:
-        return None
-    if kind == "null" and not (strict or "object" in types):
-        return None
-    if kind == "boolean" and {"integer", "number"} & set(types):
-        return "config-wrong-type", Severity.WARNING
-    if (
-        kind == "string"
-        and "boolean" in types
-        and value.lower() in ("true", "false", "yes", "no", "on", "off", "0", "1")
-    ):
-        return "config-bool-as-string", bent
-    if kind == "string" and {"integer", "number"} & set(types):
-        try:
-            float(value)
-        except ValueError:
-            return "config-wrong-type", Severity.ERROR
-        if whole(value) is None:
-            return "config-sci-notation-string", Severity.ERROR if "integer" in types else bent
-        return "config-number-as-string", bent
-    return ("config-wrong-type", Severity.ERROR) if strict or "object" in types or kind in ("object", "array") else None
-
-
 @check(
     "CFG005",
     "Every value has the type that DeepSpeed wants",
@@ -164,55 +131,40 @@ def values_have_their_types(config: DsConfig) -> Iterator[Finding]:
     """
     for key in parsed(config).places:
         entry, value = row(key), config.get(key)
-        problem = _type_problem(key, value, entry["types"]) if entry else None
+        problem = type_problem(key, value, entry) if entry else None
         if entry is None or problem is None:
             continue
         quotes = ", without quotes" if isinstance(value, str) else ""
-        wanted = " or ".join(_SAID[kind] for kind in entry["types"])
+        wanted = " or ".join(SAID[kind] for kind in entry["types"])
         yield Finding(
-            message=f"{key} is {shown(value)}; DeepSpeed wants {wanted}",
+            message=f"{config.where(key)}: {key} is {shown(value)}; DeepSpeed wants {wanted}",
             cause=problem[0],
             subject=key,
             evidence=evidence(config, key),
             severity=problem[1],
-            remedy=remedy(config, f"Give {key} as {wanted}{quotes} ({config.where(key)})"),
+            remedy=remedy(
+                config, f"Give {key} as {wanted}{quotes} ({config.where(key)})", unquote(key, value, entry["types"])
+            ),
         )
-
-
-def _range_problem(entry: dict[str, Any], value: Any) -> str | None:
-    """What is allowed, when ``value`` is of the right type and not allowed."""
-    if "allowed" in entry and isinstance(value, str | int | float) and value != "auto":
-        exact = entry.get("exact")
-        allowed = [str(a) if exact else str(a).lower() for a in entry["allowed"]]
-        got = str(value) if exact else str(value).lower()
-        number = whole(value)
-        if got not in allowed and str(number) not in allowed:
-            return "one of " + ", ".join(str(a) for a in entry["allowed"])
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    for word, wrong in (("least", "<"), ("above", "<="), ("most", ">"), ("below", ">=")):
-        limit = entry.get(word)
-        if (
-            limit is not None
-            and {"<": value < limit, "<=": value <= limit, ">": value > limit, ">=": value >= limit}[wrong]
-        ):
-            return {"least": "at least ", "above": "above ", "most": "at most ", "below": "below "}[word] + str(limit)
-    return None
 
 
 @check("CFG006", "Every value is one that is allowed", causes=["config-value-range"], guards=["config"])
 def values_are_allowed(config: DsConfig) -> Iterator[Finding]:
     """ZeRO has the stages 0 to 3; offload devices are none, cpu and nvme in lower case; batch sizes are 1 or more."""
     for key in parsed(config).places:
-        entry, value = row(key), config.get(key)
-        allowed = _range_problem(entry, value) if entry else None
+        entry, value = row(key) or {"types": []}, config.get(key)
+        allowed = range_problem(key, value, entry)
         if allowed:
             yield Finding(
-                message=f"{key} is {shown(value)}; allowed is {allowed}",
+                message=f"{config.where(key)}: {key} is {shown(value)}; allowed is {allowed}",
                 cause="config-value-range",
                 subject=key,
                 evidence=evidence(config, key),
-                remedy=remedy(config, f"Set {key} to {allowed} ({config.where(key)})"),
+                remedy=remedy(
+                    config,
+                    f"Set {key} to {allowed} ({config.where(key)})",
+                    letters(key, value, entry.get("allowed", [])),
+                ),
             )
 
 
@@ -239,12 +191,16 @@ def keys_are_current(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[
             continue
         instead = gone.get("instead")
         yield Finding(
-            message=word + (f"; use {instead}" if instead else ""),
+            message=f"{config.where(key)}: {word}" + (f"; use {instead}" if instead else ""),
             cause="elasticity-config" if key == "elasticity" else "config-deprecated-key",
             subject=key,
             evidence=evidence(config, key),
             severity=Severity.ERROR if stops else Severity.WARNING,
-            remedy=remedy(config, f"Replace {key} by {instead}" if instead else f"Remove {key} from {config.path}"),
+            remedy=remedy(
+                config,
+                f"Replace {key} by {instead}" if instead else f"Remove {key} from {config.path}",
+                current(config, key),
+            ),
         )
 
 
@@ -264,7 +220,7 @@ def keys_are_not_too_new(config: DsConfig, deepspeed: DeepSpeed | None) -> Itera
         if since and here and release(since) > here:
             stops = key.rpartition(".")[0] in REFUSE
             yield Finding(
-                message=f"{key} exists since DeepSpeed {since}; {deepspeed.version} is installed at {deepspeed.path}",
+                message=f"{config.where(key)}: {key} exists since DeepSpeed {since}; {deepspeed.version} is installed at {deepspeed.path}",
                 cause="config-unknown-zero-key" if stops else "config-unknown-key-silent",
                 subject=key,
                 evidence=evidence(config, key),

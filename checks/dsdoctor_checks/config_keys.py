@@ -5,9 +5,9 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from dsdoctor.api import DeepSpeed, DsConfig, Evidence, Remedy, unknown
+from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Evidence, Finding, Remedy, Severity, unknown
 from dsdoctor_checks import versions
 from dsdoctor_checks.tables import Later, table
 
@@ -62,13 +62,13 @@ def evidence(config: DsConfig, *keys: str) -> tuple[Evidence, ...]:
     ) or (Evidence(where=config.path, text=f"{', '.join(keys)} is not given"),)
 
 
-def remedy(config: DsConfig, order: str, note: str | None = None) -> Remedy:
-    """An edit of the file: DeepSpeed has no command for it, so the order names the place."""
+def remedy(config: DsConfig, order: str, edits: tuple[ConfigEdit, ...] = ()) -> Remedy:
+    """An edit of the file: DeepSpeed has no command for it, so the order names the place; ``edits`` do it when that is safe."""
     return Remedy(
         order=order,
-        safety="manual",
+        safety="safe" if edits else "manual",
         verify=f"dsdoctor check --config {shlex.quote(config.path)} --only CFG",
-        note=note,
+        edits=edits,
     )
 
 
@@ -80,7 +80,7 @@ def block(config: DsConfig, name: str) -> dict[str, Any]:
 
 def children(name: str) -> dict[str, str]:
     """Key -> dotted name of all that the table lists directly in a block ("" for the top level)."""
-    start = f"{name}." if name else ""
+    start = f"{_current(name)}." if name else ""
     every = [*KEYS, *ALIASES, *GONE]
     return {k[len(start) :].split(".")[0]: k for k in every if k.startswith(start)}
 
@@ -107,8 +107,15 @@ def home_of(key: str) -> str | None:
     return places[0] if len(places) == 1 else None
 
 
+def _current(name: str) -> str:
+    """Of two names of one block the present one."""
+    return "bf16" if name == "bfloat16" else name
+
+
 def row(key: str) -> dict[str, Any] | None:
-    return KEYS.get(ALIASES.get(key, key))
+    key = ALIASES.get(key, key)
+    house, _, name = key.rpartition(".")
+    return KEYS.get(f"{_current(house)}.{name}" if house else key)
 
 
 def on(value: Any) -> bool:
@@ -134,3 +141,37 @@ def stage(config: DsConfig) -> int | None:
         return int(given)
     value = config.get(STAGE, 0)
     return whole(value)
+
+
+def truthy(value: Any) -> bool:
+    """True when plain Python takes the value as yes, as the blocks without a model do: there "false" is a yes."""
+    return bool(value) and value != "auto"
+
+
+def device(config: DsConfig, name: str) -> str:
+    """Where the offload block ``name`` sends things: none, cpu, nvme, or what else is written."""
+    return str(block(config, name).get("device", "none"))
+
+
+class Clash(NamedTuple):
+    """What a rule between keys found: the first key is the subject and its place stands in the message."""
+
+    keys: tuple[str, ...]
+    what: str
+    order: str
+    cause: str = "config-conflict"
+    severity: Severity | None = None
+    edits: tuple[ConfigEdit, ...] = ()
+
+
+def told(config: DsConfig, clash: Clash) -> Finding:
+    """The finding of a clash."""
+    key = next((k for k in clash.keys if k in config.places), clash.keys[0])
+    return Finding(
+        message=f"{config.where(key) if key in config.places else config.path}: {clash.what}",
+        cause=clash.cause,
+        subject=plain(clash.keys[0]),
+        evidence=evidence(config, *clash.keys),
+        severity=clash.severity,
+        remedy=remedy(config, clash.order, clash.edits),
+    )

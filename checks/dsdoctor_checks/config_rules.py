@@ -6,9 +6,19 @@ Source of the rules: deepspeed 0.19.8, runtime/config.py, runtime/engine.py and 
 from collections.abc import Iterator
 from typing import Any
 
-from dsdoctor.api import DeepSpeed, DeepSpeedLive, DsConfig, Finding, Gpus, Severity, check, not_applicable, unknown
+from dsdoctor.api import (
+    DeepSpeed,
+    DeepSpeedLive,
+    DsConfig,
+    Finding,
+    Gpus,
+    RunPlan,
+    Severity,
+    check,
+    not_applicable,
+    unknown,
+)
 from dsdoctor_checks.config_keys import (
-    KEYS,
     REFUSE,
     STAGE,
     TABLE,
@@ -22,11 +32,9 @@ from dsdoctor_checks.config_keys import (
     remedy,
     shown,
     stage,
-    whole,
 )
 
 _PARAM, _OPTIMIZER = "zero_optimization.offload_param", "zero_optimization.offload_optimizer"
-_BATCH, _MICRO, _STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
 
 
 def _device(config: DsConfig, name: str) -> str:
@@ -47,7 +55,7 @@ def offload_fits_the_stage(config: DsConfig) -> Iterator[Finding]:
     for name, needs, what in ((_PARAM, 3, "parameters"), (_OPTIMIZER, 1, "optimizer states")):
         if _device(config, name) in ("cpu", "nvme") and level < needs:
             yield Finding(
-                message=f"{name} is {_device(config, name)} and the ZeRO stage is {level}: {what} stay on the GPU, silently",
+                message=f"{config.where(f'{name}.device')}: {name} is {_device(config, name)} and the ZeRO stage is {level}: {what} stay on the GPU, silently",
                 cause="offload-param-needs-stage3" if needs == 3 else "config-no-effect",
                 subject=name,
                 evidence=evidence(config, f"{name}.device", STAGE),
@@ -70,7 +78,7 @@ def nvme_has_a_path(config: DsConfig) -> Iterator[Finding]:
         path = f"{name}.nvme_path"
         if not config.get(path):
             yield Finding(
-                message=f"{name}.device is nvme and nvme_path is not given",
+                message=f"{config.where(f'{name}.device')}: {name}.device is nvme and nvme_path is not given",
                 cause="nvme-path-missing",
                 subject=path,
                 evidence=evidence(config, f"{name}.device", path),
@@ -80,7 +88,7 @@ def nvme_has_a_path(config: DsConfig) -> Iterator[Finding]:
             )
         if name == _OPTIMIZER and stage(config) in (1, 2):
             yield Finding(
-                message=f"{name}.device is nvme at stage {stage(config)}: DeepSpeed treats it as cpu, so it fills host RAM",
+                message=f"{config.where(f'{name}.device')}: {name}.device is nvme at stage {stage(config)}: DeepSpeed treats it as cpu, so it fills host RAM",
                 cause="config-no-effect",
                 severity=Severity.WARNING,
                 evidence=evidence(config, f"{name}.device", STAGE),
@@ -94,7 +102,7 @@ def one_precision(config: DsConfig) -> Iterator[Finding]:
     half = "bf16.enabled" if "bf16" in parsed(config).values else "bfloat16.enabled"
     if on(config.get("fp16.enabled")) and on(config.get(half)):
         yield Finding(
-            message=f"fp16.enabled is {shown(config.get('fp16.enabled'))} and {half} is {shown(config.get(half))}",
+            message=f"{config.where(half)}: fp16.enabled is {shown(config.get('fp16.enabled'))} and {half} is {shown(config.get(half))}",
             cause="fp16-bf16-both",
             evidence=evidence(config, "fp16.enabled", half),
             remedy=remedy(
@@ -104,58 +112,11 @@ def one_precision(config: DsConfig) -> Iterator[Finding]:
         )
 
 
-def _ranks_per_replica(config: DsConfig) -> int:
-    """How many GPUs share one copy of the data: tensor, sequence and pipeline parallel sizes."""
-    keys = "tensor_parallel.autotp_size", "sequence_parallel_size", "pipeline.stages"
-    product = 1
-    for key in keys:
-        product *= max(whole(config.get(key)) or 1, 1)
-    return product
-
-
-def _batch_problem(batch: int | None, micro: int | None, steps: int | None) -> str | None:
-    """Why no number of GPUs can satisfy batch = micro x steps x N."""
-    if batch is None and micro is None:
-        return f"neither {_BATCH} nor {_MICRO} is given"
-    if batch is None:
-        return None
-    product = (micro or 1) * (steps or 1)
-    if product > 0 and batch % product:
-        given = " x ".join(str(n) for n in (micro, steps) if n is not None)
-        return f"{_BATCH} {batch} is no multiple of {given}, so no number of GPUs fits"
-    return None
-
-
-@check("CFG010", "The batch sizes agree", causes=["batch-size-equation"], guards=["config"])
-def batch_sizes_agree(config: DsConfig, gpus: Gpus | None) -> Iterator[Finding]:
-    """train_batch_size = micro batch x accumulation steps x data-parallel ranks, else "Check batch related parameters"."""
-    given = {key: parsed(config).get(key) for key in (_BATCH, _MICRO, _STEPS)}
-    if "auto" in given.values():
-        not_applicable("a batch size is auto, filled in by Hugging Face")
-    batch, micro, steps = (whole(value) for value in given.values())
-    problem = _batch_problem(batch, micro, steps)
-    severity = Severity.ERROR
-    listed = gpus is not None and gpus.read_from != "torch"  # torch was asked for the name of one
-    if not problem and batch and micro and steps and gpus and gpus.devices and listed:
-        ranks = batch // (micro * steps) * _ranks_per_replica(config)
-        if ranks != len(gpus.devices):
-            severity = Severity.WARNING
-            problem = f"{_BATCH} {batch} = {micro} x {steps} x N needs {ranks} GPUs in all; this machine has {len(gpus.devices)}"
-    if problem:
-        yield Finding(
-            message=problem,
-            cause="batch-size-equation",
-            evidence=evidence(config, _BATCH, _MICRO, _STEPS),
-            severity=severity,
-            remedy=remedy(config, f"Give {_MICRO} and {_STEPS}, and leave {_BATCH} out: DeepSpeed computes it"),
-        )
-
-
-def _autos(value: Any, path: str = "") -> Iterator[str]:
+def autos(value: Any, path: str = "") -> Iterator[str]:
     """Dotted keys whose value is "auto"."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _autos(inner, f"{path}.{key}" if path else key)
+            yield from autos(inner, f"{path}.{key}" if path else key)
     elif value == "auto":
         yield path
 
@@ -166,14 +127,16 @@ def _autos(value: Any, path: str = "") -> Iterator[str]:
     causes=["auto-without-hf", "auto-unsupported-key"],
     severity=Severity.INFO,
 )
-def auto_is_filled(config: DsConfig) -> Iterator[Finding]:
+def auto_is_filled(config: DsConfig, plan: RunPlan | None) -> Iterator[Finding]:
     """Only Hugging Face replaces "auto". DeepSpeed alone takes the default in some sections and dies in others."""
     native, filled = TABLE["auto"]["native"], TABLE["auto"]["filled_by_hugging_face"]
-    found = [k for k in _autos(parsed(config).values) if k not in native and not k.startswith("expert_parallel.")]
+    found = [k for k in autos(parsed(config).values) if k not in native and not k.startswith("expert_parallel.")]
     usual = [k for k in found if k in filled]
+    alone = plan is not None and plan.framework == "none"
     if usual:
         yield Finding(
-            message=f"{len(usual)} values are auto ({', '.join(usual[:3])}...): right with transformers or accelerate only",
+            severity=Severity.ERROR if alone else None,
+            message=f"{config.where(usual[0])}: {len(usual)} values are auto ({', '.join(usual[:3])}...): right with transformers or accelerate only",
             cause="auto-without-hf",
             evidence=evidence(config, *usual),
             remedy=remedy(config, "Without transformers or accelerate, replace every auto by a number"),
@@ -182,10 +145,10 @@ def auto_is_filled(config: DsConfig) -> Iterator[Finding]:
         quiet = key.rpartition(".")[0] in REFUSE
         effect = "DeepSpeed takes its default" if quiet else "it stays a text"
         yield Finding(
-            message=f"{plain(key)} is auto, which neither transformers nor accelerate fill in: {effect}",
+            message=f"{config.where(key)}: {plain(key)} is auto, which neither transformers nor accelerate fill in: {effect}",
             cause="auto-unsupported-key",
             subject=plain(key),
-            severity=Severity.WARNING,
+            severity=Severity.WARNING if quiet else Severity.ERROR,
             evidence=evidence(config, key),
             remedy=remedy(config, f"Replace auto by a value ({config.where(key)})"),
         )
@@ -228,7 +191,7 @@ def gpus_can_do_the_precision(config: DsConfig, gpus: Gpus | None, live: DeepSpe
         why = _no_precision(name, gpus, live)
         if why:
             yield Finding(
-                message=f"{name}.enabled is true; {why}",
+                message=f"{config.where(f'{name}.enabled')}: {name}.enabled is true; {why}",
                 cause=f"{name}-unsupported-gpu",
                 subject=name,
                 evidence=evidence(config, f"{name}.enabled"),
@@ -255,39 +218,9 @@ def names_are_known(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[F
         )
     for key, value, known in found:
         yield Finding(
-            message=f"{key} is {shown(value)}; DeepSpeed knows {', '.join(known)}, and torch's own names",
+            message=f"{config.where(key)}: {key} is {shown(value)}; DeepSpeed knows {', '.join(known)}, and torch's own names",
             cause="optimizer-unknown",
             subject=key,
             evidence=evidence(config, key),
             remedy=remedy(config, f"Give {key} one of these names ({config.where(key)})"),
-        )
-
-
-def _idle(config: DsConfig) -> Iterator[tuple[str, str]]:
-    """Keys that nothing reads as the rest stands, and why."""
-    level, uses_nvme = stage(config), "nvme" in (_device(config, _PARAM), _device(config, _OPTIMIZER))
-    if "aio" in config.values and not uses_nvme and not config.get("checkpoint.writer"):
-        yield "aio", "nothing is offloaded to NVMe"
-    if level is not None and level < 3:
-        for key in block(config, "zero_optimization"):
-            if key.startswith("stage3_") and f"zero_optimization.{key}" in KEYS:
-                yield f"zero_optimization.{key}", f"the ZeRO stage is {level}"
-    if "bf16" in config.values and "bfloat16" in config.values:
-        yield "bfloat16", "bf16 is there too"
-    if whole(config.get("fp16.loss_scale", 0)):
-        for key in ("initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale"):
-            if f"fp16.{key}" in config.places:
-                yield f"fp16.{key}", "fp16.loss_scale is fixed"
-
-
-@check("CFG017", "Every setting has an effect", causes=["config-no-effect"], severity=Severity.INFO)
-def settings_have_an_effect(config: DsConfig) -> Iterator[Finding]:
-    """Settings that the rest of the config switches off do no harm, but they mislead the next reader."""
-    for key, why in _idle(parsed(config)):
-        yield Finding(
-            message=f"{key} has no effect: {why}",
-            cause="config-no-effect",
-            subject=key,
-            evidence=evidence(config, key),
-            remedy=remedy(config, f"Remove {key} ({config.where(key)})"),
         )

@@ -12,6 +12,7 @@ COMMANDS = {
     "ops": ("dsdoctor.cli.ops", "Say which ops build and load here, and prove it with --build."),
     "smoke": ("dsdoctor.cli.smoke", "Train tiny models for real, watch them, and say what happened."),
     "triage": ("dsdoctor.cli.triage", "Name what killed a run, from its log and whatever else it left."),
+    "config": ("dsdoctor.cli.config", "Judge a ds_config, mend it, or begin a new one."),
     "snapshot": ("dsdoctor.cli.snapshot", "Record this machine in a file (redacted), to be judged anywhere."),
     "explain": ("dsdoctor.cli.explain", "Say what a check or a cause is about."),
     "list": ("dsdoctor.cli.list", "List the checks."),

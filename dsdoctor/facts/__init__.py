@@ -1,5 +1,6 @@
 """What can be known about a machine: frozen values, no behaviour beyond reading themselves."""
 
+from dsdoctor.facts.accelerate_config import AccelerateConfig
 from dsdoctor.facts.base import Fact, Unavailable, UnavailableKind
 from dsdoctor.facts.caches import CachedOp, CacheFolder, Caches
 from dsdoctor.facts.compilers import Compiler, Compilers, Ninja, StandardLibrary
@@ -18,6 +19,7 @@ from dsdoctor.facts.packages import Damage, Distribution, Packages, Shadow
 from dsdoctor.facts.programs import Hostfile, Programs
 from dsdoctor.facts.purpose import Purpose
 from dsdoctor.facts.python import Python
+from dsdoctor.facts.run_plan import FrameworkName, RunPlan
 from dsdoctor.facts.smoke import (
     Collective,
     Smoke,
@@ -35,13 +37,14 @@ from dsdoctor.facts.snapshot import Snapshot, SnapshotError
 from dsdoctor.facts.storage import Place, Storage
 from dsdoctor.facts.toolkit import Toolkit, Toolkits
 from dsdoctor.facts.torch import Import, Torch, TorchLive
+from dsdoctor.facts.training_args import TrainingArgs
 
 __all__ = [
-    "UNLIMITED", "CacheFolder", "CachedOp", "Caches", "Collective", "Compiler", "Compilers", "Cpu", "Damage", "DeepSpeed",
-    "DeepSpeedLive", "Distribution", "DsConfig", "DsOp", "DsReport", "Environment", "Fact", "Gpu", "GpuLink",
+    "UNLIMITED", "AccelerateConfig", "CacheFolder", "CachedOp", "Caches", "Collective", "Compiler", "Compilers", "Cpu", "Damage", "DeepSpeed",
+    "DeepSpeedLive", "Distribution", "DsConfig", "DsOp", "DsReport", "Environment", "Fact", "FrameworkName", "Gpu", "GpuLink",
     "GpuProcess", "Gpus", "Host", "Hostfile", "Import", "Interface", "Limit", "Limits", "Log", "LogException", "LogExit", "LogFile", "LogMatch", "LogPlace", "Memory", "Network", "Ninja", "OpBuild",
     "OpBuilder", "OpBuilders", "OpBuilds",
-    "Packages", "Place", "Programs", "Purpose", "Python", "Role", "Shadow", "Smoke",
+    "Packages", "Place", "Programs", "Purpose", "Python", "Role", "RunPlan", "Shadow", "Smoke",
     "SmokeAftermath", "SmokeCurves", "SmokeLoad", "SmokePhase", "SmokeProof", "SmokeRank", "SmokeRun", "SmokeStep", "SmokeSwap", "Snapshot", "SnapshotError",
-    "StandardLibrary", "Storage", "TextKind", "Toolkit", "Toolkits", "Torch", "TorchLive", "Trial", "Trials", "Unavailable", "UnavailableKind",
+    "StandardLibrary", "Storage", "TextKind", "Toolkit", "Toolkits", "Torch", "TorchLive", "TrainingArgs", "Trial", "Trials", "Unavailable", "UnavailableKind",
 ]  # fmt: skip

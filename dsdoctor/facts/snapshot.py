@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from dsdoctor.facts.accelerate_config import AccelerateConfig
 from dsdoctor.facts.base import Fact, Unavailable
 from dsdoctor.facts.caches import Caches
 from dsdoctor.facts.compilers import Compilers
@@ -23,10 +24,12 @@ from dsdoctor.facts.packages import Packages
 from dsdoctor.facts.programs import Programs
 from dsdoctor.facts.purpose import Purpose
 from dsdoctor.facts.python import Python
+from dsdoctor.facts.run_plan import RunPlan
 from dsdoctor.facts.smoke import Smoke
 from dsdoctor.facts.storage import Storage
 from dsdoctor.facts.toolkit import Toolkits
 from dsdoctor.facts.torch import Torch, TorchLive
+from dsdoctor.facts.training_args import TrainingArgs
 
 SCHEMA_VERSION = 1
 F = TypeVar("F", bound=Fact)
@@ -67,6 +70,9 @@ class Snapshot(Fact, frozen=True, kw_only=True):
     network: Network | None = None
     programs: Programs | None = None
     ds_config: DsConfig | None = None
+    accelerate_config: AccelerateConfig | None = None
+    training_args: TrainingArgs | None = None
+    run_plan: RunPlan | None = None
     smoke: Smoke | None = None
     log: Log | None = None
     unavailable: dict[str, Unavailable] = {}  # section name -> why
@@ -90,7 +96,7 @@ SECTIONS: dict[type[Fact], str] = {
     Toolkits: "toolkits", Compilers: "compilers", Python: "python", Packages: "packages", Torch: "torch",
     TorchLive: "torch_live", DeepSpeed: "deepspeed", DeepSpeedLive: "deepspeed_live", DsReport: "ds_report",
     Environment: "environment", Caches: "caches", Storage: "storage", Network: "network", Programs: "programs",
-    DsConfig: "ds_config", Smoke: "smoke", Log: "log",
+    DsConfig: "ds_config", AccelerateConfig: "accelerate_config", TrainingArgs: "training_args", RunPlan: "run_plan", Smoke: "smoke", Log: "log",
     OpBuilders: "op_builders", Trials: "trials", OpBuilds: "op_builds",
 }  # fmt: skip
 LIVE_SECTIONS = frozenset({"torch_live", "deepspeed_live", "ds_report", "op_builders", "trials", "op_builds", "smoke"})

@@ -31,7 +31,7 @@ _ESCAPES = {
 _YAML_BLOCK = re.compile(r"^[A-Za-z_][\w-]*:[ \t]*\r?\n[ \t]+[A-Za-z_-]", re.MULTILINE)
 
 
-class _Stop(Exception):
+class Stop(Exception):
     """The text breaks the grammar at ``offset``."""
 
     def __init__(self, sentence: str, offset: int) -> None:
@@ -39,7 +39,7 @@ class _Stop(Exception):
         self.offset = offset
 
 
-class _Scanner:
+class Scanner:
     """One pass over the text, recursive by at most DEEPEST levels."""
 
     def __init__(self, text: str) -> None:
@@ -59,11 +59,11 @@ class _Scanner:
             value, at = self.value(at, "", 0)
             at = self.skip(at)
             if at < len(self.text):
-                raise _Stop("something follows the closing bracket", at)
+                raise Stop("something follows the closing bracket", at)
             return value
         try:
             return self.members(at, "", 0, braces=False)[0]
-        except _Stop:
+        except Stop:
             if not _NAME.match(self.text, at) and self.text[at : at + 1] not in ('"', "'"):
                 raise
             if re.match(r"[^\n]*:", self.text[at:]):
@@ -75,13 +75,13 @@ class _Scanner:
         found = _SPACE.match(self.text, at)
         at = found.end() if found else at
         if self.text.startswith("/*", at):
-            raise _Stop("the comment that begins here is never closed", at)
+            raise Stop("the comment that begins here is never closed", at)
         return at
 
     def value(self, at: int, path: str, depth: int) -> tuple[Any, int]:
         start = self.text[at : at + 1]
         if depth > DEEPEST:
-            raise _Stop(f"the nesting is deeper than {DEEPEST} levels", at)
+            raise Stop(f"the nesting is deeper than {DEEPEST} levels", at)
         if start == "{":
             return self.members(at + 1, path, depth, braces=True)
         if start == "[":
@@ -101,7 +101,7 @@ class _Scanner:
                 return values, at + 1
             if at >= len(self.text):
                 if braces:
-                    raise _Stop(f"the brace that opens at line {self.place(opened)[0]} is never closed", at)
+                    raise Stop(f"the brace that opens at line {self.place(opened)[0]} is never closed", at)
                 return values, at
             place = self.place(at)
             key, at = self.key(at)
@@ -112,7 +112,7 @@ class _Scanner:
                 self.places[dotted] = place
             at = self.skip(at)
             if self.text[at : at + 1] != ":":
-                raise _Stop(f"a colon is missing after the key {_short(key)}", at)
+                raise Stop(f"a colon is missing after the key {_short(key)}", at)
             values[key], at = self.value(self.skip(at + 1), dotted, depth + 1)
             at = self.comma(at)
 
@@ -124,7 +124,7 @@ class _Scanner:
             if self.text[at : at + 1] == "]":
                 return values, at + 1
             if at >= len(self.text):
-                raise _Stop(f"the bracket that opens at line {self.place(opened)[0]} is never closed", at)
+                raise Stop(f"the bracket that opens at line {self.place(opened)[0]} is never closed", at)
             value, at = self.value(at, f"{path}.{len(values)}", depth + 1)
             values.append(value)
             at = self.comma(at)
@@ -138,10 +138,10 @@ class _Scanner:
             return self.quoted(at)
         found = _NAME.match(self.text, at)
         if found is None:
-            raise _Stop(f"a key is expected here, not {_short(self.text[at : at + 1])}", at)
+            raise Stop(f"a key is expected here, not {_short(self.text[at : at + 1])}", at)
         after = re.compile(r"\s*").match(self.text, found.end())
         if after is not None and self.text[after.end() : after.end() + 1] != ":":
-            raise _Stop(f"a colon is missing after the key {_short(found.group())}", found.end())
+            raise Stop(f"a colon is missing after the key {_short(found.group())}", found.end())
         return _SURROGATE.sub("\ufffd", found.group()), found.end()
 
     def quoted(self, at: int) -> tuple[str, int]:
@@ -160,19 +160,19 @@ class _Scanner:
             elif sign in ('"', "'") and sign:
                 part, at = sign, at + 1
             elif sign in ("", "\n", "\r"):
-                raise _Stop("the quote that opens here is not closed on its line", begin)
+                raise Stop("the quote that opens here is not closed on its line", begin)
             else:
-                raise _Stop("a control character stands in a string", at)
+                raise Stop("a control character stands in a string", at)
             parts.append(part)
 
     def escape(self, at: int) -> tuple[str, int]:
         sign = self.text[at : at + 1]
         if sign != "u":
             if sign not in _ESCAPES:
-                raise _Stop(f"\\{_short(sign, '')} is no escape sequence (write \\\\ for a backslash)", at - 1)
+                raise Stop(f"\\{_short(sign, '')} is no escape sequence (write \\\\ for a backslash)", at - 1)
             return _ESCAPES[sign], at + 1
         if not _HEX.match(self.text, at + 1):
-            raise _Stop("\\u needs four hexadecimal digits", at - 1)
+            raise Stop("\\u needs four hexadecimal digits", at - 1)
         code, at = int(self.text[at + 1 : at + 5], 16), at + 5
         if code & 0xFC00 == 0xD800 and self.text.startswith("\\u", at) and _HEX.match(self.text, at + 2):
             low = int(self.text[at + 2 : at + 6], 16)
@@ -185,7 +185,7 @@ class _Scanner:
         indent = self.place(at)[1] - 1
         end = self.text.find("'''", at + 3)
         if end < 0:
-            raise _Stop("the ''' that opens here is never closed", at)
+            raise Stop("the ''' that opens here is never closed", at)
         body = re.sub(r"^[ \t\r]*\n?", "", self.text[at + 3 : end].replace("\r\n", "\n"), count=1)
         body = re.sub(rf"^[ \t]{{0,{min(indent, 1000)}}}", "", body, flags=re.MULTILINE)
         return _SURROGATE.sub("\ufffd", body.removesuffix("\n")), end + 3
@@ -198,7 +198,7 @@ class _Scanner:
             return self.number(number), number.end()
         start = self.text[at : at + 1]
         if start == "" or start in "{}[],:":
-            raise _Stop("a value is missing" if start else "a value is missing at the end of the file", at)
+            raise Stop("a value is missing" if start else "a value is missing at the end of the file", at)
         line = _LINE.match(self.text, at)
         assert line is not None
         return _SURROGATE.sub("\ufffd", line.group().strip()), line.end()
@@ -206,12 +206,12 @@ class _Scanner:
     def number(self, found: "re.Match[str]") -> int | float:
         whole, fraction, exponent = found.groups()
         if len(found.group()) > 400:
-            raise _Stop("the number is too long", found.start())
+            raise Stop("the number is too long", found.start())
         if not (fraction or exponent):
             return int(whole)
         value = float(whole + (fraction or "") + (exponent or ""))
         if value in (float("inf"), float("-inf")):
-            raise _Stop("the number is too large", found.start())
+            raise Stop("the number is too large", found.start())
         return int(value) if value.is_integer() and abs(value) < 1e10 else value
 
 
@@ -228,10 +228,10 @@ def parse(text: str, path: str) -> DsConfig:
         return _unusable(
             path, "it looks like YAML; DeepSpeed reads JSON (an Accelerate file can name it as deepspeed_config_file)"
         )
-    scanner = _Scanner(text)
+    scanner = Scanner(text)
     try:
         values = scanner.root()
-    except _Stop as stop:
+    except Stop as stop:
         line, column = scanner.place(min(stop.offset, len(text)))
         return DsConfig(path=path, problem=str(stop), line=line, column=column, places=scanner.places)
     if not isinstance(values, dict):

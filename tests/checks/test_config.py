@@ -5,47 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dsdoctor_checks import config as by_itself
-from dsdoctor_checks import config_rules
 
-from dsdoctor.facts import DeepSpeed, DeepSpeedLive, DsConfig, Fact, Gpu, Gpus, Import, Unavailable
-from dsdoctor.model import Check, Finding, Severity, Status, Verdict
+from dsdoctor.facts import DeepSpeed, DeepSpeedLive, DsConfig, Gpu, Gpus, Import, Unavailable
+from dsdoctor.model import Severity, Status
 from dsdoctor.readers import ds_config
-from dsdoctor.registry import checks_of
 from dsdoctor.testing import machine, verdict
+from tests.checks.config_cases import CHECKS, H200S, NOW, OLD, config, found, judged, one
 
 CONFIGS = Path(__file__).parents[2] / "fixtures" / "configs"
-CHECKS: dict[str, Check] = {check.code: check for check in checks_of(by_itself) + checks_of(config_rules)}
-NOW = DeepSpeed(version="0.19.8", path="/opt/venv/lib/python3.11/site-packages/deepspeed")
-OLD = DeepSpeed(version="0.16.9", path="/opt/venv/lib/python3.11/site-packages/deepspeed")
 FUTURE = DeepSpeed(version="0.30.0", path="/opt/venv/lib/python3.11/site-packages/deepspeed")
-H200S = Gpus(nvml="ok", devices=tuple(Gpu(index=n, name="NVIDIA H200", compute_capability="9.0") for n in range(8)))
 T4 = Gpus(nvml="ok", devices=(Gpu(index=0, name="Tesla T4", compute_capability="7.5"),))
 P100 = Gpus(nvml="ok", devices=(Gpu(index=0, name="Tesla P100", compute_capability="6.0"),))
-
-
-def config(**values: Any) -> DsConfig:
-    base: dict[str, Any] = {"train_micro_batch_size_per_gpu": 1}
-    return ds_config.parse(json.dumps({**base, **values}, indent=1), "ds.json")
-
-
-def judged(code: str, *facts: Fact) -> Verdict:
-    return verdict(CHECKS[code], machine(*facts))
-
-
-def found(code: str, *facts: Fact) -> list[Finding]:
-    """The findings; a check that crashed or does not know fails the test."""
-    result = judged(code, *facts)
-    assert result.status in (Status.PASSED, Status.FAILED, Status.NOT_APPLICABLE), result.reason
-    return list(result.findings)
-
-
-def one(code: str, *facts: Fact) -> Finding:
-    findings = found(code, *facts)
-    assert len(findings) == 1, [f.message for f in findings]
-    assert findings[0].remedy is not None
-    assert findings[0].evidence
-    return findings[0]
 
 
 @pytest.mark.parametrize("name", ["zero2_fp16.json", "zero3_nvme.json"])
@@ -53,7 +23,8 @@ def test_a_sound_config_is_quiet(name: str) -> None:
     sound = ds_config.read(str(CONFIGS / name))
     for check in CHECKS.values():
         result = verdict(check, machine(sound, NOW, H200S))
-        assert result.status in (Status.PASSED, Status.NOT_APPLICABLE), (check.code, result)
+        advice = result.status is Status.FAILED and result.severity is Severity.INFO
+        assert advice or result.status in (Status.PASSED, Status.NOT_APPLICABLE), (check.code, result)
 
 
 def test_hugging_faces_auto_config_gets_one_note_only() -> None:
@@ -79,8 +50,9 @@ def test_a_broken_file_is_told_once_with_its_place() -> None:
     finding = one("CFG001", broken)
     assert finding.cause == "config-syntax"
     assert finding.evidence[0].where == "ds.json:3:1"
-    others = [verdict(check, machine(broken, NOW)).status for code, check in CHECKS.items() if code != "CFG001"]
-    assert set(others) == {Status.UNKNOWN}
+    readers = [check for code, check in CHECKS.items() if code != "CFG001" and DsConfig in check.needs.values()]
+    others = [verdict(check, machine(broken, NOW)).status for check in readers]
+    assert set(others) == {Status.UNKNOWN, Status.NOT_APPLICABLE}  # the latter: of a framework that nobody named
 
 
 def test_a_missing_file_is_another_cause() -> None:
@@ -206,7 +178,7 @@ def test_both_precisions() -> None:
         (8, 3, None, "8 is no multiple of 3"),
         (32, 5, 4, "32 is no multiple of 5 x 4"),
         (None, None, 4, "neither train_batch_size nor"),
-        (64, 4, 4, "needs 4 GPUs in all; this machine has 8"),
+        (64, 4, 4, "x 8 ranks (this machine has 8 GPUs); it would fit 4 ranks"),
         (64, 4, 2, None),
         (64, None, None, None),
         (None, 4, 2, None),

@@ -1,0 +1,122 @@
+"""The config against this machine: accelerator, ops, memory. Of the family CFG (see config.py).
+
+Source of the rules: deepspeed 0.19.8, runtime/swap_tensor/aio_config.py and runtime/engine.py, read and run on 2026-11-30;
+compute capabilities: the CUDA C++ programming guide (fp8: 8.9), accelerate 1.15.0 state.py.
+"""
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (  # fmt: skip
+    AccelerateConfig,
+    DeepSpeedLive,
+    DsConfig,
+    Evidence,
+    Finding,
+    Gpus,
+    OpBuilds,
+    Remedy,
+    Severity,
+    check,
+    not_applicable,
+    unknown,
+)
+from dsdoctor_checks.config_keys import Clash, on, parsed, release, shown, stage, told, truthy, whole
+from dsdoctor_checks.op_specs import config_wants
+
+_BF16 = ("bf16", "bfloat16", "torch.bfloat16")
+_BUCKETS = ("reduce_bucket_size", "allgather_bucket_size")
+_DEFAULT_BUCKET = 500_000_000  # elements
+_SHARE = 0.2  # of a GPU's memory: buckets above it crowd out what they serve
+
+
+@check("CFG039", "GPUDirect Storage is asked for on CUDA", causes=["config-conflict"], guards=["config"])
+def gds_has_cuda(config: DsConfig, live: DeepSpeedLive | None) -> Iterator[Finding]:
+    """aio.use_gds stops the parsing on any other accelerator: "GDS currently only supported for CUDA accelerator"."""
+    if not truthy(parsed(config).get("aio.use_gds")):
+        not_applicable("GPUDirect Storage is not asked for")
+    if live is None or live.accelerator is None:
+        unknown("DeepSpeed's accelerator is not known")
+    if live.accelerator != "cuda":
+        what = f"aio.use_gds is on, and DeepSpeed's accelerator here is {live.accelerator}"
+        yield told(config, Clash(("aio.use_gds",), what, "Set aio.use_gds to false"))
+
+
+@check("CFG040", "torch_autocast has a type that the GPUs compute in", causes=["bf16-unsupported-gpu"], severity=Severity.WARNING)  # fmt: skip
+def autocast_fits_the_gpus(config: DsConfig, gpus: Gpus | None) -> Iterator[Finding]:
+    """torch_autocast in bf16 needs compute capability 8.0, as bf16 does; below it torch emulates it slowly."""
+    name = "torch_autocast"
+    if not truthy(parsed(config).get(f"{name}.enabled")) or str(config.get(f"{name}.dtype", "bf16")) not in _BF16:
+        not_applicable("torch_autocast is not used with bf16")
+    if gpus is None:
+        unknown("the GPUs were not examined")
+    for gpu in gpus.devices:
+        if release(gpu.compute_capability) and release(gpu.compute_capability) < (8, 0):
+            what = f"{name} uses bf16, and GPU {gpu.index} ({gpu.name}) has compute capability {gpu.compute_capability}"
+            order = f"Set {name}.dtype to fp16"
+            yield told(config, Clash((f"{name}.dtype", f"{name}.enabled"), what, order, "bf16-unsupported-gpu"))
+
+
+@check("CFG041", "The GPUs have fp8 where it is asked for", causes=["fp8-unsupported-gpu"], severity=Severity.WARNING)
+def fp8_fits_the_gpus(accelerate: AccelerateConfig | None, gpus: Gpus | None) -> Iterator[Finding]:
+    """fp8 comes through Accelerate's mixed_precision and needs compute capability 8.9 (Ada, Hopper)."""
+    if accelerate is None or str(accelerate.get("mixed_precision")).lower() != "fp8":
+        not_applicable("fp8 is not asked for")
+    if gpus is None:
+        unknown("the GPUs were not examined")
+    for gpu in gpus.devices:
+        if release(gpu.compute_capability) and release(gpu.compute_capability) < (8, 9):
+            where = accelerate.where("mixed_precision")
+            yield Finding(
+                message=f"{where}: mixed_precision is fp8, and GPU {gpu.index} ({gpu.name}) has compute capability {gpu.compute_capability}",
+                cause="fp8-unsupported-gpu",
+                subject="mixed_precision",
+                evidence=(Evidence(where=where, text="mixed_precision: fp8"),),
+                remedy=Remedy(order="Set mixed_precision to bf16", safety="manual"),
+            )
+
+
+@check(
+    "CFG042",
+    "The ops that the config asks for were built",
+    causes=["config-op-not-built"],
+    severity=Severity.WARNING,
+)
+def wanted_ops_build(config: DsConfig, builds: OpBuilds | None) -> Iterator[Finding]:
+    """Each optimizer and each kind of offload loads an op of DeepSpeed; a build that failed here fails in the run, too."""
+    wanted = config_wants(parsed(config))
+    if not wanted:
+        not_applicable("the config asks for no op")
+    if builds is None:
+        not_applicable("no op was built here (dsdoctor ops --build)")
+    for name, why in wanted.items():
+        build = builds.get(name)
+        if build is not None and build.outcome not in ("ok", "not-reached"):
+            yield Finding(
+                message=f"{why} needs the op {name}, whose build here {build.outcome.replace('-', ' ')}",
+                cause="config-op-not-built",
+                subject=name,
+                evidence=(Evidence(where=why, text=build.first_error or build.error or build.outcome),),
+                remedy=Remedy(order=f"Mend the build of {name}", commands=(), safety="manual", verify=f"dsdoctor ops --build {name}"),
+            )  # fmt: skip
+
+
+@check("CFG043", "Communication buckets leave room on the GPU", causes=["vram-feature-cost"], severity=Severity.WARNING)
+def buckets_leave_room(config: DsConfig, gpus: Gpus | None) -> Iterator[Finding]:
+    """Buckets count elements: two bytes each in half precision, twice with overlap_comm. 5e8 of them are two GB on every GPU."""
+    level, zero = stage(parsed(config)), "zero_optimization"
+    if level not in (1, 2, 3):
+        not_applicable("ZeRO is off")
+    totals = [gpu.total_bytes for gpu in gpus.devices if gpu.total_bytes] if gpus else []
+    if not totals:
+        unknown("the memory of the GPUs is not known")
+    half = on(config.get("fp16.enabled")) or on(config.get("bf16.enabled"))
+    copies = 2 if on(config.get(f"{zero}.overlap_comm", level == 3)) else 1
+    for name in _BUCKETS if level < 3 else _BUCKETS[:1]:
+        elements = whole(config.get(f"{zero}.{name}", _DEFAULT_BUCKET)) or 0
+        needed = elements * (2 if half else 4) * copies
+        if needed > _SHARE * min(totals):
+            what = f"{zero}.{name} is {shown(elements)} elements: {needed / 2**30:.1f} GiB of the GPU's {min(totals) / 2**30:.0f} GiB"
+            order = (
+                f"Set {zero}.{name} to {int(_SHARE * elements * min(totals) / needed / 4 // 10**6 * 10**6) or 10**6}"
+            )
+            yield told(config, Clash((f"{zero}.{name}", f"{zero}.overlap_comm"), what, order, "vram-feature-cost"))

@@ -1,0 +1,129 @@
+"""What forward leaves for backward: per layer and token the tensors that transformers' modules save, then the loss."""
+
+from typing import Final
+
+import msgspec
+
+from dsdoctor.fit.older_decoders import OLDER
+from dsdoctor.fit.shapes import ModelShape
+from dsdoctor.fit.training import Training
+
+LAYER_NORM: Final = {*OLDER, "phi", "stablelm", "starcoder2", "nemotron", "cohere", "cohere2", "bert", "roberta", "xlm-roberta", "camembert",
+                     "electra", "distilbert", "deberta-v2", "vit", "modernbert", "bart", "mbart", "pegasus", "marian", "whisper"}  # fmt: skip
+FP32_NORM: Final = {
+    "gemma",
+    "gemma2",
+    "gemma3_text",
+    "olmo2",
+    "olmo3",
+    "olmoe",
+    "helium",
+    "glm4",
+}  # weight times fp32 values, narrowed after
+QK_NORM: Final = {"qwen3", "qwen3_moe", "gemma3_text", "olmo2", "olmo3", "olmoe"}
+ONE_NORM: Final = {"phi", "gptj", "cohere", "cohere2"}  # a layer with one norm
+FOUR_NORMS: Final = {"gemma2", "gemma3_text", "glm4"}
+PLAIN_SOFTMAX: Final = {
+    "gpt2",
+    "gpt_neo",
+    "bert",
+    "roberta",
+    "opt",
+    "t5",
+    "mt5",
+    "umt5",
+}  # eager attention whose softmax stays in 16 bits
+NARROW_LOSS: Final = {"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "deberta-v2", "t5", "mt5", "umt5",
+                      "bart", "mbart", "pegasus", "marian", "whisper"}  # cross entropy of the logits as they are  # fmt: skip
+MLP_TENSORS: Final = {
+    "relu": 1,
+    "gelu_new": 5,
+}  # of the width of the feed-forward, where there is no gate; else 2
+
+
+class Activations(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes on one GPU."""
+
+    layer: int  # everything that one layer keeps for its backward
+    kept: int  # of all layers, until backward comes to them
+    recomputed: int  # with checkpointing: one layer's again, while its backward runs
+    loss: int  # the highest moment of the loss: logits and their gradients
+    ends: int  # embeddings' and last norm's
+
+
+def norm_bytes(shape: ModelShape, width: int) -> int:
+    """Per token and element: RMSNorm is written in Python and keeps an fp32 copy, LayerNorm keeps its input."""
+    if shape.family in ("cohere", "cohere2") and width == 2:
+        return 3 * 4 + width  # LayerNorm in Python: twice less the mean, and the normalised values, in fp32
+    if shape.family in LAYER_NORM:
+        return 2 * width  # its input and its output (the next matrix needs it)
+    if width == 4:
+        return 3 * width
+    return 4 + 2 * width + (2 if shape.family in FP32_NORM else 0)  # the fp32 copy, the normalised values, the output
+
+
+def mlp_bytes(shape: ModelShape, width: int) -> int:
+    """Per token: inputs of the activation, of the product with the gate, and of the last matrix."""
+    tensors = 4 if shape.gated else MLP_TENSORS.get(shape.activation, 2)
+    if not shape.experts:
+        return tensors * width * shape.ffn
+    sparse = (tensors * width * shape.expert_ffn + 2 * width * shape.hidden) * shape.experts_per_token
+    rest = shape.layers - shape.expert_layers
+    return (sparse * shape.expert_layers + tensors * width * shape.ffn * rest) // max(1, shape.layers)
+
+
+def attention_bytes(shape: ModelShape, training: Training) -> int:
+    """Per token: query, key, value and the result; eager attention also keeps the scores of every head."""
+    width, queries, keys = training.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    normed = (norm_bytes(shape, width) - width) * (queries + keys) if shape.family in QK_NORM else 0
+    if training.attention == "eager":
+        each = (
+            width if shape.family in PLAIN_SOFTMAX or width == 4 else 4 + width
+        )  # softmax in fp32, and its 16-bit copy
+        return (
+            width * 4 * queries + each * shape.heads * training.sequence + normed
+        )  # keys and values repeated for every head
+    return width * (2 * queries + 2 * keys) + 4 * shape.heads + normed  # and the softmax's logarithms
+
+
+def layer_bytes(shape: ModelShape, training: Training) -> int:
+    """Per token, of one layer on average; an encoder-decoder's decoder layers attend twice."""
+    count = 1 if shape.family in ONE_NORM else 4 if shape.family in FOUR_NORMS else 2
+    after = max(0, count - 2)  # a norm whose output is only added: nothing keeps that
+    norms = (norm_bytes(shape, training.width) * count - training.width * after) * shape.hidden
+    twice = shape.decoder_layers / shape.layers if shape.encoder_layers and shape.decoder_layers else 0.0
+    attend = attention_bytes(shape, training)
+    return int(norms * (1 + twice / 2) + attend * (1 + twice)) + mlp_bytes(shape, training.width)
+
+
+def activations(shape: ModelShape, training: Training) -> Activations:
+    tokens, width = training.tokens, training.width
+    layer = layer_bytes(shape, training) * tokens
+    kept = width * shape.hidden * tokens * shape.layers if training.checkpointing else layer * shape.layers
+    ends = (norm_bytes(shape, width) + width) * shape.hidden * tokens
+    # log-softmax kept, its gradient and the logits' gradient: fp32 where the loss widens the logits first
+    loss = 3 * (width if shape.family in NARROW_LOSS else 4) * shape.vocab * tokens
+    return Activations(layer=layer, kept=kept, recomputed=layer if training.checkpointing else 0, loss=loss, ends=ends)
+
+
+def blocks_of(shape: ModelShape, training: Training) -> tuple[list[int], list[int]]:
+    """The same tensors one by one: those that a layer keeps, and the largest of those that only pass through."""
+    width, tokens = training.width, training.tokens
+    hidden, queries, keys = (
+        size * tokens for size in (shape.hidden, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim)
+    )
+    normed = (
+        [width * hidden] * 2 if norm_bytes(shape, width) == 2 * width else [4 * hidden, width * hidden, width * hidden]
+    )
+    if training.attention == "eager":
+        scores = shape.heads * training.sequence * tokens
+        attend = [width * queries] * 4 + (
+            [width * scores] if shape.family in PLAIN_SOFTMAX else [4 * scores, width * scores]
+        )
+    else:
+        attend = [width * queries, width * keys, width * keys, width * queries]
+    known = sum(normed) * 2 + sum(attend)
+    mlp = [width * shape.ffn * tokens] * max(
+        1, (layer_bytes(shape, training) * tokens - known) // max(1, width * shape.ffn * tokens)
+    )
+    return [*normed, *attend, *normed, *mlp], [4 * hidden, width * queries, width * hidden]

@@ -1,0 +1,31 @@
+"""What no model asks for and every process takes: CUDA's context, NCCL, the allocator's pieces; Python and its libraries in RAM.
+
+Measured on H200s with torch 2.11 (fixtures/fit/h200.jsonl): memory of the process by NVML less what torch's allocator reserved.
+"""
+
+from typing import Final
+
+from dsdoctor.fit.items import Item, item
+from dsdoctor.fit.training import MIB, Training
+
+CONTEXT: Final = 535 * MIB
+KERNELS: Final = 200 * MIB  # loaded one by one while the first step runs
+NCCL: Final = 550 * MIB  # a communicator, even for one rank: initialize() broadcasts the parameters
+NCCL_STAGE3: Final = 390 * MIB
+IMPORTS: Final = 970 * MIB  # RAM of Python, torch, DeepSpeed and CUDA's libraries before initialize()
+COMMUNICATING: Final = 1540 * MIB  # with NCCL loaded
+TRAINING: Final = 2150 * MIB  # after the first step: kernels, autograd's and NCCL's threads
+
+
+def gpu_runtime(stage: int, training: Training) -> list[Item]:
+    more = NCCL_STAGE3 if stage == 3 else 0
+    return [
+        item(
+            "runtime",
+            "CUDA context",
+            CONTEXT + KERNELS,
+            "the driver's own memory and the loaded kernels, per process",
+            exact=False,
+        ),
+        item("runtime", "NCCL", NCCL + more, "buffers of its communicators, even on one GPU", exact=False),
+    ]

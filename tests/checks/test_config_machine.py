@@ -1,0 +1,96 @@
+"""The config against the machine: accelerator, precision, ops, memory; and what of it could be left out."""
+
+from dsdoctor.facts import AccelerateConfig, DeepSpeedLive, Gpu, Gpus, Import, OpBuild, OpBuilds
+from dsdoctor.model import Severity, Status
+from tests.checks.config_cases import H200S, NOW, OLD, config, found, judged, one
+
+CPU = DeepSpeedLive(imported=Import(outcome="ok"), accelerator="cpu")
+CUDA = DeepSpeedLive(imported=Import(outcome="ok"), accelerator="cuda")
+T4 = Gpus(nvml="ok", devices=(Gpu(index=0, name="Tesla T4", compute_capability="7.5", total_bytes=16 * 2**30),))
+A100 = Gpus(nvml="ok", devices=(Gpu(index=0, name="A100", compute_capability="8.0", total_bytes=40 * 2**30),))
+
+
+def test_gpudirect_storage_needs_cuda() -> None:
+    wish = config(aio={"use_gds": True})
+    assert "accelerator here is cpu" in one("CFG039", wish, CPU).message
+    assert not found("CFG039", wish, CUDA)
+    assert judged("CFG039", wish).status is Status.UNKNOWN
+
+
+def test_autocast_in_bf16_on_an_old_gpu() -> None:
+    wish = config(torch_autocast={"enabled": True, "dtype": "bfloat16"})
+    assert "Tesla T4" in one("CFG040", wish, T4).message
+    assert not found("CFG040", wish, H200S)
+    assert not found("CFG040", config(torch_autocast={"enabled": True, "dtype": "fp16"}), T4)
+
+
+def test_fp8_needs_ada_or_hopper() -> None:
+    wish = AccelerateConfig(path="acc.yaml", values={"mixed_precision": "fp8"}, places={"mixed_precision": (4, 1)})
+    assert one("CFG041", wish, A100).message.startswith("acc.yaml:4:1: mixed_precision is fp8")
+    assert not found("CFG041", wish, H200S)
+    assert not found("CFG041", AccelerateConfig(path="acc.yaml", values={"mixed_precision": "bf16"}), A100)
+
+
+def test_an_op_that_did_not_build_is_named_with_the_setting_that_asks_for_it() -> None:
+    offload = config(
+        zero_optimization={"stage": 2, "offload_optimizer": {"device": "cpu"}}, optimizer={"type": "AdamW"}
+    )
+    broken = OpBuilds(cache="private", builds=(OpBuild(name="cpu_adam", outcome="failed", first_error="no such file"),))
+    finding = one("CFG042", offload, broken)
+    assert finding.subject == "cpu_adam"
+    assert "offload_optimizer.device" in finding.message
+    sound = OpBuilds(cache="private", builds=(OpBuild(name="cpu_adam", outcome="ok"),))
+    assert not found("CFG042", offload, sound)
+
+
+def test_buckets_that_fill_a_small_gpu() -> None:
+    tiny = Gpus(nvml="ok", devices=(Gpu(index=0, name="GTX 1650", compute_capability="7.5", total_bytes=4 * 2**30),))
+    zero = config(zero_optimization={"stage": 2}, fp16={"enabled": True})
+    assert {f.subject for f in found("CFG043", zero, tiny)} == {
+        "zero_optimization.reduce_bucket_size",
+        "zero_optimization.allgather_bucket_size",
+    }
+    assert not found("CFG043", zero, H200S)
+    small = config(zero_optimization={"stage": 3, "reduce_bucket_size": 10**7}, fp16={"enabled": True})
+    assert not found("CFG043", small, tiny)
+
+
+def test_settings_that_nothing_reads() -> None:
+    idle = config(
+        zero_optimization={
+            "stage": 2,
+            "sub_group_size": 10**9,
+            "offload_optimizer": {"device": "cpu", "pipeline_read": True, "pin_memory": True},
+        },
+        tensorboard={"enabled": False, "output_path": "logs"},
+        pipeline={"stages": 4},
+    )
+    notes = {f.subject: f.message for f in found("CFG017", idle)}
+    assert set(notes) == {
+        "zero_optimization.offload_optimizer.pipeline_read",
+        "zero_optimization.sub_group_size",
+        "tensorboard.output_path",
+        "pipeline.stages",
+    }
+    assert "the ZeRO stage is 2" in notes["zero_optimization.sub_group_size"]
+    assert judged("CFG017", idle).severity is Severity.INFO
+
+
+def test_settings_in_use_are_not_called_idle() -> None:
+    busy = config(
+        zero_optimization={"stage": 3, "stage3_max_live_parameters": 10**8, "offload_param": {"device": "nvme", "nvme_path": "/n", "buffer_count": 6}},
+        aio={"queue_depth": 32},
+        wandb={"enabled": True, "project": "x"},
+        fp16={"enabled": "auto", "loss_scale_window": 100},
+    )  # fmt: skip
+    assert not found("CFG017", busy)
+
+
+def test_settings_that_say_the_default() -> None:
+    wordy = config(gradient_clipping=1.0, zero_optimization={"stage": 2, "reduce_scatter": True, "overlap_comm": True})
+    finding = one("CFG045", wordy, NOW)
+    assert "gradient_clipping" in finding.message
+    assert "reduce_scatter" in finding.message
+    assert "overlap_comm" not in finding.message
+    assert "gradient_clipping" not in one("CFG045", wordy, OLD).message  # 0.0 was the default then
+    assert judged("CFG045", wordy).status is Status.UNKNOWN

@@ -1,0 +1,38 @@
+"""Points measured on H200s (fixtures/fit/h200.jsonl), as the words that fit takes."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from dsdoctor.fit.shapes import ModelShape, from_config
+from dsdoctor.fit.strategies import STRATEGIES, Strategy
+from dsdoctor.fit.training import Buckets, Optimizer, Training
+
+FILE: Final = Path(__file__).parents[2] / "fixtures/fit/h200.jsonl"
+OPTIMIZERS: Final[dict[str, Optimizer]] = {"fused": "adamw-fused", "foreach": "adamw-torch", "ds": "adamw"}
+Row = dict[str, Any]
+
+
+def rows(path: Path = FILE) -> list[Row]:
+    """One line per rank of a point; those of rank 0 stand for all."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if row["rank"] == 0]
+
+
+def asked(row: Row) -> tuple[ModelShape, Training, Strategy]:
+    point, zero = row["point"], row["ds_config"]["zero_optimization"]
+    usual = Buckets()
+    where = (point["off"] or "gpu", point["poff"] or "gpu")
+    plan = next(s for s in STRATEGIES if (s.stage, s.optimizer, s.parameters) == (point["stage"], *where))
+    training = Training(
+        micro_batch=point["mb"], sequence=point["seq"], dtype=point["dtype"], optimizer=OPTIMIZERS[point["opt"]],
+        checkpointing=point["ckpt"], attention=point["attn"], accumulation=point["gas"], gpus_per_node=point["world"],
+        pin_memory=point["pin"] is not False, zero_init=point["init"],
+        buckets=Buckets(reduce=zero.get("reduce_bucket_size", usual.reduce), allgather=zero.get("allgather_bucket_size", usual.allgather)),
+    )  # fmt: skip
+    return from_config(row["config"]), training, plan
+
+
+def gpu_bytes(row: Row) -> int:
+    """What torch had allocated at once, and what the process had beside torch's allocator."""
+    return int(row["peak_allocated"] + row["nvml_process"] - row["peak_reserved"])

@@ -42,12 +42,14 @@ def read_incident(names: Sequence[str], signatures: Signatures, observe: Observe
 
 def _told(parts: Sequence[tuple[str, str]]) -> dict[str, Fact]:
     """What the texts tell of the machine, as if they were one; a config keeps the places of its own file."""
-    from dsdoctor.readers import config_in_text, environment_text, pasted
+    from dsdoctor.readers import accelerate_config, config_in_text, environment_text, pasted
 
     told = environment_text.facts_of("\n".join(text for _, text in parts), ", ".join(source for source, _ in parts))
     for source, text in parts if len(parts) > 1 else ():
         if "{" in text and (config := config_in_text.read(pasted.numbered(text), source)) is not None:
             told["ds_config"] = config
+        if "accelerate_config" in told and (asked := accelerate_config.parse(text, source)) is not None:
+            told["accelerate_config"] = asked
     return told
 
 

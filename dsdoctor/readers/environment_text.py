@@ -8,6 +8,7 @@ import msgspec
 
 from dsdoctor.facts import DeepSpeed, DsReport, Fact, Gpus, Toolkits, Torch
 from dsdoctor.readers import (
+    accelerate_config,
     beside,
     collect_env,
     config_in_text,
@@ -48,6 +49,8 @@ def facts_of(text: str, source: str) -> dict[str, Fact]:
         facts |= beside.toolkits_of(text, facts.get("toolkits"))
     if "{" in text and (config := config_in_text.read(numbered, source)) is not None:
         facts["ds_config"] = config
+    if "accelerate-config" in found and (asked := accelerate_config.read(numbered, source)) is not None:
+        facts["accelerate_config"] = asked
     return facts
 
 

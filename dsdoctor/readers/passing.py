@@ -1,7 +1,7 @@
 """What the log of a training or a build says in passing of the environment: versions in messages, paths in tracebacks.
 
-Messages: deepspeed/__init__.py, accelerator/real_accelerator.py and op_builder/builder.py of 0.19.8, torch/utils/cpp_extension.py of
-2.13.0.
+Messages: deepspeed/__init__.py, accelerator/real_accelerator.py, op_builder/builder.py and launcher/launch.py of 0.19.8,
+torch/utils/cpp_extension.py of 2.13.0.
 """
 
 import re
@@ -11,6 +11,7 @@ from dsdoctor.readers.told import Build, Told, build_of
 
 _ENGINE = regex.compile(r"DeepSpeed info: version=(\d[\w.+-]*)")
 _ACCELERATOR = regex.compile(r"Setting ds_accelerator to (\w{1,20})")
+_RANKS = regex.compile(r"\bnnodes=(\d{1,6}), num_local_procs=(\d{1,6}), node_rank=")
 _CACHE = regex.compile(r"/py(3)(\d{1,2})\w{0,2}_(?:cu(\d{2,3})|cpu|rocm\w*)(?=[/\s'\"]|\.\.\.|$)")
 _TORCH = regex.compile(
     r"^\W*(?:PyTorch|torch)(?:\.__version__)?(?: version)?\s*[:=]+\s*v?(\d+\.\d+\.\d+[\w.+]*)\s*$", re.IGNORECASE
@@ -36,6 +37,7 @@ class _Heard:
     def __init__(self) -> None:
         self.words: dict[str, str] = {}
         self.cache: Build | None = None
+        self.ranks: tuple[int, int] | None = None
         self.line = 0
         self.own = False  # the path is of torch or DeepSpeed itself
 
@@ -46,6 +48,8 @@ class _Heard:
             self.words["deepspeed"] = found.group(1)
         elif "ds_accelerator" in line and (found := _ACCELERATOR.search(line)):
             self.words["accelerator"] = found.group(1)
+        elif "num_local_procs" in line and (found := _RANKS.search(line)):
+            self.ranks = int(found.group(1)), int(found.group(2))
         elif "CUDA version" in line and (found := MISMATCH.search(line)):
             self.words["home_nvcc"] = found.group(1) or found.group(3)
             self._built(found.group(2) or found.group(4))
@@ -91,7 +95,7 @@ def read(lines: list[str]) -> tuple[Told, ...]:
         if heard.take(line):
             heard.line = number
     words = heard.words
-    if not words and heard.cache is None:
+    if not words and heard.cache is None and heard.ranks is None:
         return ()
     deepspeed, accelerator, torch = (
         words.pop("deepspeed", None),
@@ -108,6 +112,7 @@ def read(lines: list[str]) -> tuple[Told, ...]:
             home_nvcc=words.pop("home_nvcc", None),
             toolkit=words.pop("toolkit", None),
             cache_build=heard.cache,
+            ranks=heard.ranks,
         ),
         Told(line=heard.line, exactness=1, torch=torch, build=build_of(torch)),
         Told(

@@ -15,6 +15,7 @@ from dsdoctor.facts import (
     Memory,
     Packages,
     Python,
+    RunPlan,
     Toolkit,
     Toolkits,
     Torch,
@@ -58,6 +59,7 @@ def sections(told: Told) -> dict[str, Fact]:
         "compilers": _compilers(told),
         "toolkits": _toolkits(told),
         "gpus": _gpus(told),
+        "run_plan": _run_plan(told),
     }
     return {name: fact for name, fact in made.items() if fact is not None}
 
@@ -205,3 +207,11 @@ def _gpus(told: Told) -> Gpus | None:
         others=others,
         read_from="text" if told.listed else "torch",
     )
+
+
+def _run_plan(told: Told) -> RunPlan | None:
+    """Ranks that all of the nodes have, when each has as many as the one whose launcher wrote this."""
+    if told.ranks is None or not all(told.ranks):
+        return None
+    nodes, here = told.ranks
+    return RunPlan(gpus_per_node=here, nodes=nodes, named_by=f"the launcher's nnodes={nodes}, num_local_procs={here}")

@@ -56,6 +56,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     torch_path: str | None = None
     accelerator: str | None = None  # that DeepSpeed chose
     engine: bool = False  # DeepSpeed's engine was made: both imports worked
+    ranks: tuple[int, int] | None = None  # nodes, and ranks of this one, as DeepSpeed's launcher counts them
     packages: dict[str, str] = {}  # normalised name -> version
     whole: bool = False  # ``packages`` names all that are installed
 

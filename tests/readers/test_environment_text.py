@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dsdoctor.examination import diagnose, load_knowledge
 from dsdoctor.facts import (
+    AccelerateConfig,
     DeepSpeed,
     DeepSpeedLive,
     DsConfig,
@@ -18,6 +19,7 @@ from dsdoctor.facts import (
     Host,
     Packages,
     Python,
+    RunPlan,
     Snapshot,
     Toolkits,
     Torch,
@@ -289,3 +291,22 @@ def test_cut_text_never_raises(name: str, begin: int, length: int) -> None:
 @pytest.mark.parametrize("name", ["collect_env__2.11.0-h200.txt", "pip-list.txt", "accelerate-env__1.15-h200.txt"])
 def test_how_it_was_pasted_does_not_matter(name: str, wrap: Callable[[str], str]) -> None:
     assert environment_text.facts_of(wrap(transcript(name)), "x") == environment_text.facts_of(transcript(name), "x")
+
+
+def test_the_launcher_tells_how_many_ranks_the_run_has() -> None:
+    """A config beside the log is judged with them."""
+    log = (FIXTURES / "logs/four-ranks-on-two-gpus/log.txt").read_text()
+    plan = environment_text.facts_of(log, "pasted")["run_plan"]
+    assert isinstance(plan, RunPlan)
+    assert (plan.nodes, plan.gpus_per_node, plan.ranks) == (1, 4, 4)
+    config = '{"train_batch_size": 6, "train_micro_batch_size_per_gpu": 1}'
+    assert "4 ranks (the launcher's nnodes=1, num_local_procs=4)" in errors(judged(f"{log}\n{config}\n"))["CFG010"]
+
+
+def test_an_accelerate_config_is_judged() -> None:
+    config = transcript("accelerate-config__1.15.yaml")
+    asked = environment_text.facts_of(config, "pasted")["accelerate_config"]
+    assert isinstance(asked, AccelerateConfig)
+    assert asked.get("distributed_type") == "DEEPSPEED"
+    nvme = config.replace("offload_optimizer_device: cpu", "offload_optimizer_device: nvme")
+    assert "CFG047" in errors(judged(nvme))

@@ -38,6 +38,9 @@ class Sick:
         self.env = dict(os.environ, PATH=f"{home / 'bin'}{os.pathsep}{PURE_PATH}")
         for name in ("PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH", "DS_ACCELERATOR", "TORCH_CUDA_ARCH_LIST"):
             self.env.pop(name, None)
+        self.env["TORCH_EXTENSIONS_DIR"] = str(
+            home / "torch_extensions"
+        )  # what others left in this user's is not looked at
         self.cwd = home / "work"
         self.cwd.mkdir()
 

@@ -46,9 +46,9 @@ def toolkit(patient: Sick, script: str | None) -> Path:
     ("script", "word"),
     [
         (None, "is a directory"),
-        ("echo 'module: loading cuda'", "printed no version"),
-        ("head -c 3000000 /dev/urandom", "printed no version"),
-        ("exit 127", "nvcc"),
+        pytest.param("echo 'module: loading cuda'", "printed no version", marks=pytest.mark.rare),
+        pytest.param("head -c 3000000 /dev/urandom", "printed no version", marks=pytest.mark.rare),
+        pytest.param("exit 127", "nvcc", marks=pytest.mark.rare),
         ("kill -SEGV $$", "nvcc"),
     ],
     ids=["directory", "words", "noise", "silent", "crash"],
@@ -87,7 +87,7 @@ def test_a_full_folder_for_temporary_files_stops_no_examination(sick: Make, full
     assert answer.document["facts"]["torch_live"]["imported"]["outcome"] == "ok"
 
 
-@pytest.mark.parametrize("home", [None, "/nonexistent"])
+@pytest.mark.parametrize("home", [None, pytest.param("/nonexistent", marks=pytest.mark.rare)])
 def test_without_a_home_nothing_else_is_wrong(sick: Make, home: str | None) -> None:
     patient = sick().mirror()
     patient.env.pop("HOME", None)
@@ -103,7 +103,7 @@ def test_without_a_home_nothing_else_is_wrong(sick: Make, home: str | None) -> N
     ("fault", "cause", "word"),
     [
         ("FAKE_LOST", "gpu-lost", "GPU 1"),
-        ("FAKE_CRASH", "nvml-unavailable", "GPU 1: NVML crashed with SIGABRT"),
+        pytest.param("FAKE_CRASH", "nvml-unavailable", "GPU 1: NVML crashed with SIGABRT", marks=pytest.mark.rare),
         ("FAKE_HANG", "nvml-unavailable", "GPU 1: NVML did not answer"),
     ],
 )

@@ -3,12 +3,16 @@
 Read in DeepSpeed 0.19.8: runtime/zero/stage_1_and_2.py, stage3.py, partition_parameters.py, runtime/fp16/*_optimizer.py.
 """
 
+from typing import Final
+
 from dsdoctor.fit.items import Account, Item, item, worst
 from dsdoctor.fit.runtime import gpu_runtime
 from dsdoctor.fit.shapes import ModelShape
-from dsdoctor.fit.sizes import REUSE, Sizes, gathers, sizes, sub_groups
+from dsdoctor.fit.sizes import Sizes, gathers, sizes, sub_groups
 from dsdoctor.fit.strategies import Strategy
-from dsdoctor.fit.training import Training, share
+from dsdoctor.fit.training import MIB, Training, share
+
+WORKSPACE: Final = 32 * MIB
 
 
 def gpu_account(shape: ModelShape, training: Training, plan: Strategy) -> Account:
@@ -42,7 +46,23 @@ def _moments(s: Sizes) -> dict[str, list[Item]]:
 
 def steady(s: Sizes) -> list[Item]:
     """There from initialize() on, and the optimizer's states from the first step on."""
-    return [*_weights(s), *_optimizer(s), *(_stage3_buffers(s) if s.plan.stage == 3 else ())]
+    workspace = item("buffers", "cuBLAS's workspace", WORKSPACE, "that of a Hopper GPU, others take 8 MiB", exact=False)
+    return [*_weights(s), *_optimizer(s), *(_stage3_buffers(s) if s.plan.stage == 3 else _way_out(s)), workspace]
+
+
+def _way_out(s: Sizes) -> list[Item]:
+    """ZeRO-1 and 2 make a buffer for offloaded gradients in initialize()."""
+    if s.plan.optimizer == "gpu":
+        return []
+    return [item("buffers", "gradient on its way", s.width * s.largest, "a buffer of the largest tensor's size")]
+
+
+def accumulated(s: Sizes) -> list[Item]:
+    """Gradients of the micro steps before: there while the next one runs."""
+    if s.training.accumulation == 1 or s.plan.stage == 3 or (s.plan.stage == 2 and s.plan.optimizer != "gpu"):
+        return []  # a buffer made by initialize() holds them, or RAM does
+    count = s.part if s.plan.stage == 2 else s.trained
+    return [item("gradients", "accumulated gradients", s.width * count, "those of the micro steps before")]
 
 
 def _weights(s: Sizes) -> list[Item]:
@@ -93,6 +113,7 @@ def loss(s: Sizes) -> list[Item]:
     """All layers' activations are there, and the logits with their gradients on top."""
     return [
         *kept(s),
+        *accumulated(s),
         item(
             "loss",
             "logits",
@@ -107,6 +128,7 @@ def head(s: Sizes) -> list[Item]:
     tokens = s.training.tokens
     return [
         *kept(s),
+        *accumulated(s),
         item("loss", "logits", s.width * tokens * s.shape.vocab, "their gradients"),
         item(
             "gradients",
@@ -176,7 +198,7 @@ def reduce_buckets(s: Sizes) -> list[Item]:
 
 def backward_partitioned(s: Sizes) -> list[Item]:
     """ZeRO-1 and 2: gradients go through the bucket into this rank's part."""
-    items = [*first_layer(s), *reduce_buckets(s)]
+    items = [*first_layer(s), *reduce_buckets(s), *(accumulated(s) if s.plan.stage == 2 else ())]
     if s.plan.optimizer == "gpu":
         items.append(
             item("gradients", "gradients of its part", s.width * (s.part + s.largest), "copied out of the bucket")
@@ -187,7 +209,7 @@ def backward_partitioned(s: Sizes) -> list[Item]:
                 "buffers",
                 "gradient on its way",
                 (s.width + 8) * s.largest,
-                "the largest tensor's, and the fp64 copy that its norm is taken of",
+                "the largest tensor's own, and the fp64 copy that its norm is taken of",
             )
         )
     if s.plan.stage == 1 and not s.overlap:
@@ -205,7 +227,7 @@ def backward_partitioned(s: Sizes) -> list[Item]:
 
 def step_partitioned(s: Sizes) -> list[Item]:
     if s.plan.optimizer != "gpu":
-        return [item("buffers", "gradient on its way", s.width * s.largest, "the largest tensor's")]
+        return []
     items = [item("gradients", "gradients of its part", s.width * s.part, "as backward left them")]
     if s.mixed:
         items.append(
@@ -238,16 +260,11 @@ def _stage3_buffers(s: Sizes) -> list[Item]:
 
 
 def gathered(s: Sizes) -> list[Item]:
-    """Parameters that are whole for a while: at the loss those of the last layers, which backward needs first.
-
-    A layer's stay when they come again within stage3_max_reuse_distance (1e9) elements; forward and back that is half of it.
-    """
+    """Parameters that are whole for a while: every module fetches ahead of it, until stage3_max_live_parameters are there."""
     if not gathers(s):
         return []
-    count = min(s.all, REUSE // 2 + s.training.buckets.prefetch + s.shape.largest_layer)
-    count = min(count, s.training.buckets.live + s.shape.largest_layer)
-    why = "those within half of stage3_max_reuse_distance, a layer's, and those fetched ahead"
-    return [item("parameters", "gathered parameters", s.width * count, why, exact=False)]
+    count = min(s.all, max(s.training.buckets.live, s.shape.largest_layer))
+    return [item("parameters", "gathered parameters", s.width * count, "up to stage3_max_live_parameters", exact=False)]
 
 
 def backward_sharded(s: Sizes) -> list[Item]:

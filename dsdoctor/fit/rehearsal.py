@@ -7,7 +7,7 @@ activations leave. Order and sizes as in DeepSpeed 0.19.8 and transformers 5, se
 from dsdoctor.fit.activations import blocks_of
 from dsdoctor.fit.allocator import Allocator, Block
 from dsdoctor.fit.shapes import ModelShape
-from dsdoctor.fit.sizes import REUSE, Sizes, gathers, sizes, sub_groups
+from dsdoctor.fit.sizes import Sizes, gathers, sizes, sub_groups
 from dsdoctor.fit.strategies import Strategy
 from dsdoctor.fit.training import Training, share
 
@@ -195,7 +195,7 @@ def _forward_and_backward(s: Sizes, memory: Allocator, part: Part) -> None:
     first = memory.take(hidden)
     kept: list[Blocks] = []
     whole: list[Block | None] = []
-    ahead = sum(layer.elements for layer in layers)  # until the loss
+    live, oldest = 0, 0
     for layer in layers:
         whole.append(part.fetch(layer.elements))
         mine = [memory.take(hidden)] if s.training.checkpointing else []
@@ -204,10 +204,12 @@ def _forward_and_backward(s: Sizes, memory: Allocator, part: Part) -> None:
         if s.training.checkpointing:
             memory.give(*run)
         kept.append(mine if s.training.checkpointing else run)
-        if ahead > REUSE // 2:
-            memory.give(whole[-1])
-            whole[-1] = None
-        ahead -= layer.elements
+        live += layer.elements
+        while live > s.training.buckets.live and oldest < len(whole) - 1:  # the first that were fetched go first
+            live -= layers[oldest].elements
+            memory.give(whole[oldest])
+            whole[oldest] = None
+            oldest += 1
     last = [memory.take(size) for size in (2 * hidden, hidden, hidden)]
     back = _loss(s, memory)
     part.gradient(s.shape.vocab * s.shape.hidden)

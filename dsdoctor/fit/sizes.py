@@ -1,7 +1,5 @@
 """The numbers that every account is made of: a shape, a training and a strategy brought together."""
 
-from typing import Final
-
 import msgspec
 
 from dsdoctor.fit.activations import Activations, activations
@@ -46,9 +44,6 @@ def sizes(shape: ModelShape, training: Training, plan: Strategy) -> Sizes:
         shape=shape, training=training, plan=plan, all=shape.parameters + (count if training.lora_rank else 0), trained=count,
         part=share(count, training.world if plan.stage else 1), act=activations(shape, training),
     )  # fmt: skip
-
-
-REUSE: Final = 1_000_000_000  # stage3_max_reuse_distance
 
 
 def gathers(s: Sizes) -> bool:

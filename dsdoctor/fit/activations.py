@@ -72,7 +72,7 @@ def mlp_bytes(shape: ModelShape, width: int) -> int:
     return (sparse * shape.expert_layers + tensors * width * shape.ffn * rest) // max(1, shape.layers)
 
 
-def attention_bytes(shape: ModelShape, training: Training) -> int:
+def attention_bytes(shape: ModelShape, training: Training, cross: bool = False) -> int:
     """Per token: query, key, value and the result; eager attention also keeps the scores of every head."""
     width, queries, keys = training.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
     normed = (norm_bytes(shape, width) - width) * (queries + keys) if shape.family in QK_NORM else 0
@@ -83,18 +83,32 @@ def attention_bytes(shape: ModelShape, training: Training) -> int:
         each += (1 + width) if shape.attention_dropout else 0  # a mask of bytes, and what it leaves
         # keys and values are repeated for every head
         return width * 4 * queries + each * shape.heads * training.sequence + normed
-    return width * (2 * queries + 2 * keys) + 4 * shape.heads + normed  # and the softmax's logarithms
+    known = width * (2 * queries + 2 * keys) + 4 * shape.heads + normed  # and the softmax's logarithms
+    if shape.family in T5 and not cross:  # a learned bias leaves sdpa only its slow way, in fp32, with all scores
+        each = 4 + (5 if shape.attention_dropout else 0)
+        return known + 12 * queries + each * shape.heads * training.sequence
+    return known
+
+
+def norms_bytes(shape: ModelShape, training: Training) -> int:
+    """Per token, of one layer's norms without those that only a decoder's second attention has."""
+    count = 1 if shape.family in ONE_NORM else 4 if shape.family in FOUR_NORMS else 2
+    after = max(0, count - 2)  # a norm whose output is only added: nothing keeps that
+    each = norm_bytes(shape, training.width)
+    if training.lora_rank and shape.family not in LAYER_NORM and training.width == 2:
+        # frozen: no normalised values, and an output only where an adapter reads it
+        return (4 * count + training.width) * shape.hidden
+    return (each * count - training.width * after) * shape.hidden
 
 
 def layer_bytes(shape: ModelShape, training: Training) -> int:
     """Per token, of one layer on average; an encoder-decoder's decoder layers attend twice."""
-    count = 1 if shape.family in ONE_NORM else 4 if shape.family in FOUR_NORMS else 2
-    after = max(0, count - 2)  # a norm whose output is only added: nothing keeps that
-    norms = (norm_bytes(shape, training.width) * count - training.width * after) * shape.hidden
     twice = shape.decoder_layers / shape.layers if shape.encoder_layers and shape.decoder_layers else 0.0
-    attend = attention_bytes(shape, training)
+    attend = attention_bytes(shape, training) + attention_bytes(shape, training, cross=True) * twice
     masks = shape.hidden * (2 + twice) if shape.dropout else 0  # bytes, of each sub-layer's dropout
-    return int(norms * (1 + twice / 2) + attend * (1 + twice) + masks) + mlp_bytes(shape, training.width)
+    frozen = training.width * shape.ffn if training.lora_rank and not shape.experts else 0  # input of a frozen matrix
+    total = norms_bytes(shape, training) * (1 + twice / 2) + attend + masks + mlp_bytes(shape, training.width)
+    return int(total) - frozen
 
 
 def activations(shape: ModelShape, training: Training) -> Activations:

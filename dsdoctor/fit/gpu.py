@@ -32,6 +32,7 @@ def _moments(s: Sizes) -> dict[str, list[Item]]:
         case 3:
             return {
                 "loss": [*loss(s), *gathered(s)],
+                "head": [*head(s), *gathered(s), *_norm_or_copy(s)],
                 "backward": backward_sharded(s),
                 "step": step_sub_group(s),
             }
@@ -97,13 +98,13 @@ def _optimizer(s: Sizes) -> list[Item]:
     )
     if s.mixed:
         return [item("master", "fp32 parameters", 4 * s.part, "the copy that the optimizer works on"), states]
-    copies = 1 if s.plan.stage in (1, 2) else 0
+    copies = 1 if s.plan.stage else 0
     return [
         item(
             "master",
             "fp32 parameters",
             4 * s.part * copies,
-            "ZeRO-1 and 2 copy their part even where it is fp32 already",
+            "ZeRO copies its part even where it is fp32 already",
         ),
         states,
     ]
@@ -267,10 +268,24 @@ def gathered(s: Sizes) -> list[Item]:
     return [item("parameters", "gathered parameters", s.width * count, "up to stage3_max_live_parameters", exact=False)]
 
 
-def backward_sharded(s: Sizes) -> list[Item]:
+NORM: Final = 250_000_000  # elements that are widened at once to take a norm
+
+
+def _norm_or_copy(s: Sizes) -> list[Item]:
+    """What comes beside the head's gradient: offloaded, the fp64 copy that its norm is taken of; else the bucket's copy."""
+    if s.plan.optimizer == "gpu":
+        return _sorted(s)
+    count = min(share(s.largest, s.training.world), NORM)
+    return [item("buffers", "gradient's norm", 8 * count, "the fp64 copy of the largest tensor's that it is taken of")]
+
+
+def _sorted(s: Sizes) -> list[Item]:
     content = min(s.trained, max(s.training.buckets.reduce, s.largest))
-    copy = item("buffers", "reduce-scatter", s.width * content, "the bucket's gradients, sorted by rank", exact=False)
-    return [*first_layer(s), *gathered(s), copy]
+    return [item("buffers", "reduce-scatter", s.width * content, "the bucket's gradients, sorted by rank", exact=False)]
+
+
+def backward_sharded(s: Sizes) -> list[Item]:
+    return [*first_layer(s), *gathered(s), *_sorted(s)]
 
 
 def step_sub_group(s: Sizes) -> list[Item]:
@@ -278,7 +293,7 @@ def step_sub_group(s: Sizes) -> list[Item]:
     if s.plan.optimizer != "gpu":
         return []
     if not s.mixed:
-        return [item("gradients", "flat gradients", 4 * group, "of one sub-group at a time")]
+        return [item("gradients", "flat gradients", 4 * group, "of one sub-group at a time"), *_foreach(s, group)]
     return [
         item("gradients", "flat and fp32 gradients", (s.width + 4) * group, "of one sub-group at a time"),
         *_foreach(s, group),

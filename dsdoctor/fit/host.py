@@ -101,8 +101,8 @@ def _optimizer_stage3(s: Sizes) -> list[Item]:
         item(
             "gradients",
             "fp32 gradients",
-            ranks * pinned(4 * s.part, s.training),
-            f"4 bytes for each parameter{rounded}",
+            ranks * sum(pinned(4 * group, s.training) for group in sub_groups(s)),
+            f"4 bytes for each parameter, by sub-groups{rounded}",
         ),
         item(
             "gradients", "gradients", ranks * pinned(s.width * s.part, s.training), f"as backward leaves them{rounded}"
@@ -157,9 +157,12 @@ def _swap_buffers(s: Sizes) -> list[Item]:
             item(
                 "buffers",
                 "swap buffers of the optimizer",
-                ranks * pinned(4 * 4 * group, s.training),
+                ranks * 4 * 4 * group,
                 "buffer_count 4 x the largest sub-group in fp32",
             )
+        )
+        items.append(
+            item("optimizer", "optimizer states", ranks * s.training.state_bytes * group, "of the largest sub-group, before they go to the files")
         )
         items.append(
             item("gradients", "gradients", ranks * pinned(s.width * s.part, s.training), "as backward leaves them")

@@ -35,6 +35,16 @@ def asked(row: Row) -> tuple[ModelShape, Training, Strategy]:
     return from_config(row["config"]), training, plan
 
 
+def beside(row: Row) -> int:
+    """What the process had on the GPU beside torch's allocator, when the last step was over."""
+    return int(row["nvml_process"] - row.get("reserved_end", row["peak_reserved"]))
+
+
 def gpu_bytes(row: Row) -> int:
     """What torch had allocated at once, and what the process had beside torch's allocator."""
-    return int(row["peak_allocated"] + row["nvml_process"] - row["peak_reserved"])
+    return int(row["peak_allocated"]) + beside(row)
+
+
+def shown_bytes(row: Row) -> int:
+    """The most that nvidia-smi showed of the process."""
+    return int(row["peak_reserved"]) + beside(row)

@@ -17,8 +17,17 @@ WORKSPACE: Final = 32 * MIB
 
 def gpu_account(shape: ModelShape, training: Training, plan: Strategy) -> Account:
     s = sizes(shape, training, plan)
-    always = [*steady(s), *gpu_runtime(plan.stage, training)]
-    return worst({name: [*always, *extra] for name, extra in _moments(s).items()})
+    runtime = gpu_runtime(plan.stage, training)
+    always = [*steady(s), *runtime]
+    moments = {name: [*always, *extra] for name, extra in _moments(s).items()}
+    if plan.stage == 3 and not training.zero_init:
+        moments["initialize"] = [*runtime, _whole(s)]
+    return worst(moments)
+
+
+def _whole(s: Sizes) -> Item:
+    why = "initialize() moves all of the model to every GPU before it shares it out, unless zero.Init made it"
+    return item("parameters", "parameters", s.width * s.all, why)
 
 
 def _moments(s: Sizes) -> dict[str, list[Item]]:

@@ -1,0 +1,125 @@
+"""Where nothing fits: which single change would make it fit, else which changes together. Each is tried, none is guessed."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from dsdoctor.fit.fits import Fit, best, fits
+from dsdoctor.fit.report import Way
+from dsdoctor.fit.room import Room
+from dsdoctor.fit.shapes import ModelShape
+from dsdoctor.fit.training import Training
+
+LEAST_SEQUENCE: Final = 512
+RANK: Final = 16
+MOST_NODES: Final = 16
+NODE: Final = 8  # GPUs of a usual one
+SHOWN: Final = 4
+
+Change = tuple[str, tuple[str, ...], Training]
+
+
+def ways(shape: ModelShape, training: Training, room: Room) -> tuple[Way, ...]:
+    """Single changes that do; without any, the least that does together."""
+    found = [way for change in _single(training) if (way := _tried(shape, change, room))]
+    if not found:
+        together = _together(training)
+        found = [way for way in [_tried(shape, together, room)] if way and together[1]]
+        if not found:
+            more = (_joined(together, change) for change in (*_adapters(together[2]), *_spread(together[2])))
+            found = [way for change in more if (way := _tried(shape, change, room))]
+    return tuple(_fewest_gpus(found)[:SHOWN])
+
+
+def _tried(shape: ModelShape, change: Change, room: Room) -> Way | None:
+    words, options, training = change
+    choice = best(fits(shape, training, room))
+    if choice is None:
+        return None
+    return Way(
+        change=words, options=options, strategy=choice.plan.name, word=choice.word, spare=choice.answers[0].spare
+    )
+
+
+def _single(training: Training) -> Iterator[Change]:
+    yield from _recomputed(training)
+    yield from _narrower(training)
+    yield from _smaller(training)
+    yield from _shorter(training)
+    yield from _adapters(training)
+    yield from _spread(training)
+
+
+def _recomputed(training: Training) -> Iterator[Change]:
+    if not training.checkpointing:
+        yield "compute activations again in backward", ("--activation-checkpointing",), _with(training, checkpointing=True)
+
+
+def _narrower(training: Training) -> Iterator[Change]:
+    if training.dtype == "fp32":
+        yield "train in bf16", ("--dtype bf16",), _with(training, dtype="bf16")
+
+
+def _smaller(training: Training) -> Iterator[Change]:
+    if training.micro_batch > 1:
+        steps = training.accumulation * training.micro_batch
+        options = ("--micro-batch 1", f"--accumulation {steps}")
+        words = f"a micro batch of 1, accumulated {steps} times: the same global batch"
+        yield words, options, _with(training, micro_batch=1, accumulation=steps)
+
+
+def _shorter(training: Training) -> Iterator[Change]:
+    length = training.sequence // 2
+    if length >= LEAST_SEQUENCE:
+        yield f"sequences of {length} tokens", (f"--seq {length}",), _with(training, sequence=length)
+
+
+def _adapters(training: Training) -> Iterator[Change]:
+    if not training.lora_rank:
+        yield f"train LoRA adapters of rank {RANK} only", (f"--lora-rank {RANK}",), _with(training, lora_rank=RANK)
+
+
+def _spread(training: Training) -> Iterator[Change]:
+    """More GPUs of the same kind: first in this node, then in more nodes."""
+    count = training.gpus_per_node
+    while count < NODE:
+        count = min(NODE, 2 * count)
+        yield f"{count} such GPUs in each node", (f"--gpus {count}",), _with(training, gpus_per_node=count)
+    nodes = training.nodes
+    while nodes < MOST_NODES:
+        nodes = min(MOST_NODES, 2 * nodes)
+        words = f"{nodes} such nodes with {count} GPUs each"
+        yield words, (f"--gpus {count}", f"--nodes {nodes}"), _with(training, gpus_per_node=count, nodes=nodes)
+
+
+def _together(training: Training) -> Change:
+    """All that costs time only, not results."""
+    change: Change = ("", (), training)
+    for kind in (_recomputed, _narrower, _smaller):
+        for more in kind(change[2]):
+            change = _joined(change, more)
+    return change
+
+
+def _joined(first: Change, second: Change) -> Change:
+    return ", and ".join(word for word in (first[0], second[0]) if word), (*first[1], *second[1]), second[2]
+
+
+def _fewest_gpus(found: list[Way]) -> list[Way]:
+    """Of the ways that add GPUs the first one: with still more it fits as well."""
+    first = next((way for way in found if any("--gpus" in option for option in way.options)), None)
+    return [way for way in found if way is first or not any("--gpus" in option for option in way.options)]
+
+
+def _with(training: Training, **changed: object) -> Training:
+    return msgspec.structs.replace(training, **changed)
+
+
+def nearest(found: tuple[Fit, ...]) -> Fit | None:
+    """Of those that do not fit the one that lacks least, in proportion."""
+
+    def lack(fit: Fit) -> float:
+        return max((a.need / max(1, a.room) for a in fit.answers if a.room is not None), default=0.0)
+
+    return min((fit for fit in found if fit.word == "no"), key=lack, default=None)

@@ -51,7 +51,6 @@ class FitReport(msgspec.Struct, frozen=True, kw_only=True):
     training: Training
     machine: Machine
     word: Word  # of the strategy that is named or chosen, else of the best
-    summary: str
     fits: tuple[Fit, ...]  # the best first
     choice: str | None = None  # name of the cheapest strategy that fits, or of the one that was asked for
     named: bool = False  # it was asked for

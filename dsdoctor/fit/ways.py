@@ -1,6 +1,6 @@
 """Where nothing fits: which single change would make it fit, else which changes together. Each is tried, none is guessed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -22,24 +22,29 @@ Change = tuple[str, tuple[str, ...], Training]
 
 def ways(shape: ModelShape, training: Training, room: Room) -> tuple[Way, ...]:
     """Single changes that do; without any, the least that does together."""
-    found = [way for change in _single(training) if (way := _tried(shape, change, room))]
+    found = _working(shape, _single(training), room)
     if not found:
         together = _together(training)
-        found = [way for way in [_tried(shape, together, room)] if way and together[1]]
-        if not found:
-            more = (_joined(together, change) for change in (*_adapters(together[2]), *_spread(together[2])))
-            found = [way for change in more if (way := _tried(shape, change, room))]
-    return tuple(_fewest_gpus(found)[:SHOWN])
+        more = (_joined(together, change) for change in (*_adapters(together[2]), *_spread(together[2])))
+        found = _working(shape, [together], room) if together[1] else []
+        found = found or _working(shape, more, room)
+    return tuple(found[:SHOWN])
 
 
-def _tried(shape: ModelShape, change: Change, room: Room) -> Way | None:
-    words, options, training = change
-    choice = best(fits(shape, training, room))
-    if choice is None:
-        return None
-    return Way(
-        change=words, options=options, strategy=choice.plan.name, word=choice.word, spare=choice.answers[0].spare
-    )
+def _working(shape: ModelShape, changes: Iterable[Change], room: Room) -> list[Way]:
+    """Of the changes that add GPUs the first that does: with still more it fits as well."""
+    found: list[Way] = []
+    enough = False
+    for words, options, training in changes:
+        adds = any(option.startswith("--gpus") for option in options)
+        choice = None if adds and enough else best(fits(shape, training, room))
+        if choice is not None:
+            enough = enough or adds
+            spare = choice.answers[0].spare
+            found.append(
+                Way(change=words, options=options, strategy=choice.plan.name, word=choice.word, spare=spare)
+            )
+    return found
 
 
 def _single(training: Training) -> Iterator[Change]:
@@ -104,12 +109,6 @@ def _together(training: Training) -> Change:
 
 def _joined(first: Change, second: Change) -> Change:
     return ", and ".join(word for word in (first[0], second[0]) if word), (*first[1], *second[1]), second[2]
-
-
-def _fewest_gpus(found: list[Way]) -> list[Way]:
-    """Of the ways that add GPUs the first one: with still more it fits as well."""
-    first = next((way for way in found if any("--gpus" in option for option in way.options)), None)
-    return [way for way in found if way is first or not any("--gpus" in option for option in way.options)]
 
 
 def _with(training: Training, **changed: object) -> Training:

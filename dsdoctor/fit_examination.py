@@ -2,19 +2,20 @@
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
 from dsdoctor import __version__
-from dsdoctor.facts import Fact, Snapshot, Unavailable
+from dsdoctor.facts import Fact, Gpu, Snapshot, Unavailable
 from dsdoctor.fit.config import BadConfig, Config
 from dsdoctor.fit.fits import Fit, best, fits, largest
 from dsdoctor.fit.report import FitReport, Machine, Model
-from dsdoctor.fit.room import Room, room_of
+from dsdoctor.fit.room import room_of
 from dsdoctor.fit.shapes import ModelShape, from_config, from_size
-from dsdoctor.fit.training import Training, trained
-from dsdoctor.fit.ways import nearest, ways
+from dsdoctor.fit.training import Dtype, Training, trained
+from dsdoctor.fit.ways import easier, nearest, ways
 from dsdoctor.readers import model_config
 from dsdoctor.recorded import read_snapshot
 from dsdoctor.request import ExaminationError
@@ -33,6 +34,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     hidden: int | None = None
     vocab: int | None = None
     training: Training = Training()
+    dtype: Dtype | None = None  # None: bf16 where the GPUs have it
     gpus: int | None = None  # None: all of the machine
     snapshot: str | None = None
     nvme: str | None = None  # a folder
@@ -47,11 +49,13 @@ def judge_fit(question: Question, snapshot: Snapshot | None = None) -> FitReport
     """The report. Raises ExaminationError. ``snapshot``: judge by this machine, whatever the question names."""
     shape, model = _model(question)
     machine = _machine(question, snapshot)
-    training = _training(question, model, machine.room)
-    model = msgspec.structs.replace(model, trained=trained(shape, training), notes=(*model.notes, *_long(model, training)))
+    training = _training(question, model, machine)
+    notes = (*model.notes, *_warnings(model, training, machine))
+    model = msgspec.structs.replace(model, trained=trained(shape, training), notes=notes)
     found = fits(shape, training, machine.room)
     chosen = _chosen(found, question.strategy)
-    none_fits = found[0].word == "no" if question.strategy is None else chosen is not None and chosen.word == "no"
+    none_fits = found[0].word not in ("fits", "tight") and machine.room.gpu is not None
+    tight = chosen is not None and chosen.word == "tight" and found[0].word != "fits"
     closest = nearest(found) if none_fits else None
     return FitReport(
         tool_version=__version__,
@@ -64,7 +68,7 @@ def judge_fit(question: Question, snapshot: Snapshot | None = None) -> FitReport
         named=question.strategy is not None,
         largest=largest(shape, training, chosen.plan, machine.room) if chosen and chosen.word in ("fits", "tight") else None,
         nearest=closest.plan.name if closest else None,
-        ways=ways(shape, training, machine.room) if found[0].word == "no" else (),
+        ways=ways(shape, training, machine.room) if none_fits else easier(shape, training, machine.room) if tight else (),
         command=question.command,
     )  # fmt: skip
 
@@ -98,18 +102,20 @@ def _model(question: Question) -> tuple[ModelShape, Model]:
     )  # fmt: skip
 
 
-def _long(model: Model, training: Training) -> tuple[str, ...]:
-    if model.positions is None or training.sequence <= model.positions:
-        return ()
-    return (f"config.json speaks of {model.positions} positions, and sequences of {training.sequence} are asked for",)
+def _warnings(model: Model, training: Training, machine: Machine) -> Iterator[str]:
+    if model.positions is not None and training.sequence > model.positions:
+        yield f"config.json speaks of {model.positions:,} positions; sequences of {training.sequence:,} are asked for"
+    if training.dtype == "bf16" and not machine.bf16:
+        yield "bf16 needs compute capability 8.0, which these GPUs do not have: use --dtype fp16"
 
 
-def _training(question: Question, model: Model, room: Room) -> Training:
+def _training(question: Question, model: Model, machine: Machine) -> Training:
     given = question.training
     return msgspec.structs.replace(
         given,
+        dtype=question.dtype or ("bf16" if machine.bf16 else "fp16"),
         sequence=given.sequence or min(SEQUENCE, model.positions or SEQUENCE),
-        gpus_per_node=question.gpus or room.gpus or 1,
+        gpus_per_node=question.gpus or machine.room.gpus or 1,
     )
 
 
@@ -120,24 +126,35 @@ def _machine(question: Question, snapshot: Snapshot | None) -> Machine:
         "host": size(question.ram, "--ram"),
         "nvme": size(question.nvme_free, "--nvme-free"),
     }
-    asked = {name: value for name, value in given.items() if value is not None}
+    asked: dict[str, int] = {name: value for name, value in given.items() if value is not None}
     if snapshot is None:
         snapshot = read_snapshot(question.snapshot) if question.snapshot else _here(question, asked)
     room, gpus = room_of(snapshot, question.gpus), snapshot.gpus
     notes = room.notes
     if "gpu" in asked:  # cards that are not here: what the machine's own hold does not matter
         notes = tuple(note for note in notes if "GPU" not in note)
-        asked |= {"gpus": question.gpus or 1, "gpu_total": given["gpu"]}
+        asked |= {"gpus": question.gpus or 1, "gpu_total": asked["gpu"]}
     if "host" in asked:
         notes = tuple(note for note in notes if "cgroup" not in note)
-    used = sorted((gpu for gpu in gpus.devices if gpu.error is None), key=lambda gpu: -(gpu.free_bytes or 0)) if gpus else []
+    used = (
+        sorted((gpu for gpu in gpus.devices if gpu.error is None), key=lambda gpu: -(gpu.free_bytes or 0))
+        if gpus
+        else []
+    )
+    cards = [] if "gpu" in asked else used[: question.gpus or room.gpus]
     return Machine(
         origin=snapshot.origin,
-        cards=() if "gpu" in asked else tuple(gpu.name for gpu in used[: question.gpus or room.gpus]),
+        cards=tuple(gpu.name for gpu in cards),
+        bf16=not any(_before_ampere(gpu) for gpu in cards),
         room=msgspec.structs.replace(room, notes=notes, nvme_path=question.nvme or room.nvme_path, **asked),
         asked=tuple(name for name in ("gpu", "host", "nvme") if name in asked),
         why=None if room.gpu is not None or "gpu" in asked else _why(snapshot),
     )  # fmt: skip
+
+
+def _before_ampere(gpu: Gpu) -> bool:
+    major = (gpu.compute_capability or "").partition(".")[0]
+    return major.isdigit() and int(major) < 8
 
 
 def _why(snapshot: Snapshot) -> str:
@@ -146,7 +163,10 @@ def _why(snapshot: Snapshot) -> str:
         missing = snapshot.unavailable.get("gpus")
         return missing.detail if missing else "nothing is recorded of its GPUs"
     if gpus.devices:
-        said = [f"GPU {gpu.index}: {gpu.error or 'is split by MIG' if gpu.mig_enabled else gpu.error}" for gpu in gpus.devices]
+        said = [
+            f"GPU {gpu.index}: {gpu.error or 'is split by MIG' if gpu.mig_enabled else gpu.error}"
+            for gpu in gpus.devices
+        ]
         return "; ".join(said)
     return gpus.nvml_detail or "no NVIDIA GPU" if gpus.expected else "no NVIDIA GPU"
 

@@ -17,7 +17,7 @@ COMMANDS = {
     "snapshot": ("dsdoctor.cli.snapshot", "Record this machine in a file (redacted), to be judged anywhere."),
     "explain": ("dsdoctor.cli.explain", "Say what a check or a cause is about."),
     "list": ("dsdoctor.cli.list", "List the checks."),
-    "schema": ("dsdoctor.cli.schema", "Print the JSON Schema of `check --json`."),
+    "schema": ("dsdoctor.cli.schema", "Print the JSON Schema of `check --json` or `fit --json`."),
     "completion": ("dsdoctor.cli.completion", "Print the shell completion script."),
 }
 

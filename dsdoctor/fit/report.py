@@ -29,6 +29,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
     origin: str  # "this machine", or a snapshot's file
     cards: tuple[str, ...] = ()  # names of the GPUs that are used
+    bf16: bool = True  # they compute in it, or nothing else is known
     room: Room = Room()
     asked: tuple[str, ...] = ()  # sizes that were given, not found: "gpu", "host", "nvme"
     why: str | None = None  # nothing is known of GPUs
@@ -58,6 +59,7 @@ class FitReport(msgspec.Struct, frozen=True, kw_only=True):
     nearest: str | None = None  # where nothing fits: the strategy that comes nearest
     ways: tuple[Way, ...] = ()  # where nothing fits: what would
     command: str = "dsdoctor fit"  # the question once more
+    written: str | None = None  # the file that has the config now
 
     @property
     def chosen(self) -> Fit | None:

@@ -5,11 +5,13 @@ from typing import Final
 
 import msgspec
 
-from dsdoctor.fit.fits import Fit, best, fits
+from dsdoctor.fit.fits import Fit, Word, fit
+from dsdoctor.fit.memory import Need, need
 from dsdoctor.fit.report import Way
 from dsdoctor.fit.room import Room
 from dsdoctor.fit.shapes import ModelShape
-from dsdoctor.fit.training import Training
+from dsdoctor.fit.strategies import STRATEGIES, Strategy, traffic
+from dsdoctor.fit.training import Training, trained
 
 LEAST_SEQUENCE: Final = 512
 RANK: Final = 16
@@ -21,7 +23,7 @@ Change = tuple[str, tuple[str, ...], Training]
 
 
 def ways(shape: ModelShape, training: Training, room: Room) -> tuple[Way, ...]:
-    """Single changes that do; without any, the least that does together."""
+    """Where nothing fits. Single changes that do; without any, the least that does together."""
     found = _working(shape, _single(training), room)
     if not found:
         together = _together(training)
@@ -31,24 +33,52 @@ def ways(shape: ModelShape, training: Training, room: Room) -> tuple[Way, ...]:
     return tuple(found[:SHOWN])
 
 
-def _working(shape: ModelShape, changes: Iterable[Change], room: Room) -> list[Way]:
+def easier(shape: ModelShape, training: Training, room: Room) -> tuple[Way, ...]:
+    """Where it is tight: changes of a kind that leaves the results as they are, with which it is not."""
+    changes = (*_recomputed(training), *_smaller(training), *_spread(training))
+    return tuple(_working(shape, changes, room, wanted=("fits",))[:SHOWN])
+
+
+def _working(
+    shape: ModelShape, changes: Iterable[Change], room: Room, wanted: tuple[Word, ...] = ("fits", "tight")
+) -> list[Way]:
     """Of the changes that add GPUs the first that does: with still more it fits as well."""
     found: list[Way] = []
     enough = False
     for words, options, training in changes:
         adds = any(option.startswith("--gpus") for option in options)
-        choice = None if adds and enough else best(fits(shape, training, room))
-        if choice is not None:
+        choice = None if adds and enough else cheapest(shape, training, room)
+        if choice is not None and choice.word in wanted:
             enough = enough or adds
             spare = choice.answers[0].spare
-            found.append(
-                Way(change=words, options=options, strategy=choice.plan.name, word=choice.word, spare=spare)
-            )
+            found.append(Way(change=words, options=options, strategy=choice.plan.name, word=choice.word, spare=spare))
     return found
+
+
+def cheapest(shape: ModelShape, training: Training, room: Room) -> Fit | None:
+    """What ``best(fits(...))`` finds, with a close look at those only that may win."""
+
+    def cost(plan: Strategy) -> tuple[float, int]:
+        return traffic(plan, shape.parameters, trained(shape, training), training).cost, plan.stage
+
+    tight = None
+    for plan in sorted(STRATEGIES, key=cost):
+        if _has_room(need(shape, training, plan), room):
+            found = fit(shape, training, plan, room)
+            if found.word == "fits":
+                return found
+            tight = tight or found
+    return tight
+
+
+def _has_room(needed: Need, room: Room) -> bool:
+    pairs = ((needed.gpu, room.gpu), (needed.host, room.host), (needed.nvme, room.nvme))
+    return all(not account.bytes or (free is not None and account.bytes <= free) for account, free in pairs)
 
 
 def _single(training: Training) -> Iterator[Change]:
     yield from _recomputed(training)
+    yield from _born_in_parts(training)
     yield from _narrower(training)
     yield from _smaller(training)
     yield from _shorter(training)
@@ -58,7 +88,16 @@ def _single(training: Training) -> Iterator[Change]:
 
 def _recomputed(training: Training) -> Iterator[Change]:
     if not training.checkpointing:
-        yield "compute activations again in backward", ("--activation-checkpointing",), _with(training, checkpointing=True)
+        yield (
+            "compute activations again in backward",
+            ("--activation-checkpointing",),
+            _with(training, checkpointing=True),
+        )
+
+
+def _born_in_parts(training: Training) -> Iterator[Change]:
+    if not training.zero_init:
+        yield "make the model inside deepspeed.zero.Init", ("--zero-init",), _with(training, zero_init=True)
 
 
 def _narrower(training: Training) -> Iterator[Change]:
@@ -101,7 +140,7 @@ def _spread(training: Training) -> Iterator[Change]:
 def _together(training: Training) -> Change:
     """All that costs time only, not results."""
     change: Change = ("", (), training)
-    for kind in (_recomputed, _narrower, _smaller):
+    for kind in (_recomputed, _born_in_parts, _narrower, _smaller):
         for more in kind(change[2]):
             change = _joined(change, more)
     return change

@@ -1,5 +1,6 @@
 """Will it fit, for people: what is asked, a line with a bar for each strategy, the answer, and what to type next."""
 
+import shlex
 from collections.abc import Iterator
 from typing import Final
 
@@ -74,7 +75,7 @@ def _row(fit: Fit) -> dict[str, str]:
     return {
         "fit": fit.word,
         "strategy": fit.plan.name,
-        "GiB/GPU": gib(gpu.need),
+        "each GPU": gib(gpu.need),
         "spare": "" if gpu.spare is None else gib(gpu.spare),
         "RAM": gib(host.need),
         "NVMe": gib(nvme.need) if nvme.need else "",
@@ -84,7 +85,8 @@ def _row(fit: Fit) -> dict[str, str]:
 
 def _line(row: dict[str, str], widths: dict[str, int], used: list[str], drawn: str) -> str:
     cells = [
-        f"{row[name]:{widths[name]}}" if name in ("fit", "strategy") else f"{row[name]:>{widths[name]}}" for name in used
+        f"{row[name]:{widths[name]}}" if name in ("fit", "strategy") else f"{row[name]:>{widths[name]}}"
+        for name in used
     ]
     return "  ".join([*cells[:3], drawn, *cells[3:]]).rstrip()
 
@@ -108,7 +110,7 @@ def _legend(page: Page, report: FitReport, brush: Brush) -> None:
             line, length = "", 0
         line, length = (f"{line}   {word}", length + 3 + seen) if length else (word, seen)
     page.add(line)
-    page.wrap("GiB throughout: RAM and NVMe of a node, moved: what one GPU moves in a step.")
+    page.wrap("All in GiB. RAM and NVMe: of a node; moved: by one GPU in a step.")
 
 
 def add_answer(page: Page, report: FitReport) -> None:
@@ -119,7 +121,7 @@ def add_answer(page: Page, report: FitReport) -> None:
         if text:
             page.wrap(text)
     if report.ways:
-        page.heading("What would make it fit")
+        page.heading("What would make it fit" if report.outcome != "yes" else "With more room to spare")
         for way in report.ways:
             page.wrap(f"{way.change}: then {way.strategy} {way.word}", f"  {page.bullet} ")
             page.command(" ".join((report.command, *way.options)), "      ")
@@ -131,7 +133,9 @@ def add_account(page: Page, fit: Fit) -> None:
     page.wrap(f"{fit.word}: {fit.reason}", "  ")
     for (_, title), account in zip(PLACES, (fit.need.gpu, fit.need.host, fit.need.nvme), strict=True):
         if account.bytes:
-            others = ", ".join(f"{name} {gib(size)}" for name, size in account.moments.items() if name != account.moment)
+            others = ", ".join(
+                f"{name} {gib(size)}" for name, size in account.moments.items() if name != account.moment
+            )
             more = f" (at other moments: {others})" if others else ""
             page.wrap(f"{title}, {gib(account.bytes)} GiB at the {account.moment}{more}", "  ", "    ")
             for line in _items(account):
@@ -148,6 +152,8 @@ def add_next(page: Page, report: FitReport) -> None:
     if report.outcome != "yes":
         return
     page.add()
-    page.add("Next:")
-    page.command(f"{report.command} --write ds_config.json", "  ")
-    page.command("dsdoctor smoke --config ds_config.json", "  ")
+    page.add("Next:" if report.written is None else f"{one_line(report.written)} is written. Next:")
+    name = report.written or "ds_config.json"
+    if report.written is None:
+        page.command(f"{report.command} --write {name}", "  ")
+    page.command(f"dsdoctor smoke --config {shlex.quote(name)}", "  ")

@@ -8,7 +8,7 @@ from typing import Final
 
 from dsdoctor.fit.items import Account, Kind
 
-# kind -> letter, colour, what it is called
+# kind -> letter, colour, what it is called; the model itself is made in RAM, which has no bar
 KINDS: Final[dict[Kind, tuple[str, str, str]]] = {
     "parameters": ("P", "34", "parameters"),
     "gradients": ("G", "32", "gradients"),
@@ -18,7 +18,6 @@ KINDS: Final[dict[Kind, tuple[str, str, str]]] = {
     "loss": ("L", "31", "loss"),
     "buffers": ("B", "94", "buffers"),
     "runtime": ("R", "90", "runtime"),
-    "model": ("W", "37", "the model being made"),
 }
 LIMIT_AT: Final = 0.8  # of the bar's length: the rest shows by how much it is too little
 _MOST: Final = 4  # without a limit: how many times the smallest need a bar can show
@@ -95,7 +94,7 @@ def _upto(drawn: list[tuple[Kind | str, int]], start: int, end: int) -> list[tup
 
 def _draw(pieces: list[tuple[Kind | str, int]], brush: Brush) -> str:
     return "".join(
-        brush.piece(kind, cells) if kind in KINDS else brush.dim(kind * cells)  # type: ignore[arg-type, index]
+        brush.piece(kind, cells) if kind in KINDS else brush.dim(kind * cells)
         for kind, cells in pieces
     )
 

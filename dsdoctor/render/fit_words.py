@@ -5,7 +5,7 @@ from typing import Final
 
 from dsdoctor.fit.fits import Answer, Fit
 from dsdoctor.fit.report import FitReport
-from dsdoctor.render.quantity import amount, counted
+from dsdoctor.render.quantity import counted
 
 GIB: Final = 1 << 30
 _OPTIMIZERS: Final = {
@@ -32,7 +32,7 @@ def asked(report: FitReport) -> Iterator[tuple[str, str]]:
     """Label and text of the model and of the training."""
     model, training = report.model, report.training
     sure = "exact" if model.exact else "estimated"
-    parts = [f"{count(model.parameters)} parameters ({sure})", f"{model.layers} layers of {model.hidden}"]
+    parts = [f"{count(model.parameters)} parameters ({sure})", f"{model.layers} layers, hidden size {model.hidden:,}"]
     parts += [f"{model.vocab:,} words"] if model.vocab else []
     parts += [f"{model.experts} experts, {model.experts_per_token} for each token"] if model.experts else []
     family = "" if model.family == "size" else f" ({model.family})"
@@ -44,7 +44,12 @@ def asked(report: FitReport) -> Iterator[tuple[str, str]]:
         "activations computed again in backward" if training.checkpointing else "all activations kept",
         f"{training.attention} attention",
     ]
-    words += [f"LoRA of rank {training.lora_rank}: {count(model.trained)} parameters are trained"] if training.lora_rank else []
+    words += ["made inside zero.Init"] if training.zero_init else []
+    words += (
+        [f"LoRA of rank {training.lora_rank}: {count(model.trained)} parameters are trained"]
+        if training.lora_rank
+        else []
+    )
     words += [f"{training.accumulation} micro batches for a step"] if training.accumulation > 1 else []
     nodes = f" in each of {training.nodes} nodes" if training.nodes > 1 else ""
     yield "training", ", ".join([*words, counted(training.gpus_per_node, "GPU") + nodes])
@@ -54,7 +59,9 @@ def free(report: FitReport) -> str:
     """What the machine has free."""
     machine, room = report.machine, report.machine.room
     names = list(dict.fromkeys(machine.cards))
-    cards = ", ".join(f"{machine.cards.count(name)} x {name}" if machine.cards.count(name) > 1 else name for name in names)
+    cards = ", ".join(
+        f"{machine.cards.count(name)} x {name}" if machine.cards.count(name) > 1 else name for name in names
+    )
     told = []
     if room.gpu is None:
         told.append(f"{cards + ': ' if cards else ''}{machine.why or 'free GPU memory is not known'}")
@@ -81,7 +88,8 @@ def answer(report: FitReport) -> str:
     if report.outcome == "unknown":
         return _unknown(report, fit or report.fits[0])
     if report.named and fit is not None:
-        return f"{fit.plan.title} does not fit here: {fit.reason}."
+        others = ", ".join(other.plan.name for other in report.fits if other.word == "fits")
+        return f"{_name(fit)} does not fit here: {fit.reason}." + (f" These do: {others}." if others else "")
     near = next((one for one in report.fits if one.plan.name == report.nearest), report.fits[0])
     return f"Nothing fits here. {near.plan.title} ({near.plan.name}) comes nearest: {near.reason}."
 
@@ -128,9 +136,17 @@ def moved(report: FitReport) -> str:
     fit = report.chosen
     if fit is None or report.outcome != "yes":
         return ""
-    ways = (("between GPUs", fit.traffic.between_gpus), ("over PCIe", fit.traffic.over_pcie), ("to and from NVMe", fit.traffic.on_nvme))
-    told = [f"{amount(size)} {where}" for where, size in ways if size]
-    return f"It costs, for each GPU and step: {', '.join(told)}." if told else "Nothing is moved between GPUs: there is one."
+    ways = (
+        ("between GPUs", fit.traffic.between_gpus),
+        ("over PCIe", fit.traffic.over_pcie),
+        ("to and from NVMe", fit.traffic.on_nvme),
+    )
+    told = [f"{gib(size)} GiB {where}" for where, size in ways if size]
+    return (
+        f"It costs, for each GPU and step: {', '.join(told)}."
+        if told
+        else "Nothing is moved between GPUs: there is one."
+    )
 
 
 def largest_words(report: FitReport) -> str:

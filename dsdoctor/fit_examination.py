@@ -94,7 +94,8 @@ def _model(question: Question) -> tuple[ModelShape, Model]:
     except model_config.Unreadable as error:
         raise ExaminationError(str(error)) from None
     except BadConfig as error:
-        raise ExaminationError(f"{question.model or '--params'}: {error}") from None
+        instead = "; its size can be told instead, with --params 7B" if question.model else ""
+        raise ExaminationError(f"{question.model or '--params'}: {error}{instead}") from None
     return shape, Model(
         source=source, family=shape.family, parameters=shape.parameters, trained=shape.parameters, exact=shape.exact,
         layers=shape.layers, hidden=shape.hidden, vocab=shape.vocab, experts=shape.experts,

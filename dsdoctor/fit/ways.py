@@ -19,17 +19,22 @@ MOST_NODES: Final = 16
 NODE: Final = 8  # GPUs of a usual one
 SHOWN: Final = 4
 
-Change = tuple[str, tuple[str, ...], Training]
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to do otherwise. Of one kind the first that works is enough: what comes after it costs more."""
+
+    kind: str
+    words: str
+    options: tuple[str, ...]
+    training: Training
 
 
 def ways(shape: ModelShape, training: Training, room: Room) -> tuple[Way, ...]:
     """Where nothing fits. Single changes that do; without any, the least that does together."""
     found = _working(shape, _single(training), room)
-    if not found:
-        together = _together(training)
-        more = (_joined(together, change) for change in (*_adapters(together[2]), *_spread(together[2])))
-        found = _working(shape, [together], room) if together[1] else []
-        found = found or _working(shape, more, room)
+    if not found and (together := _together(training)):
+        more = (_joined(together, change) for change in (*_adapters(together.training), *_spread(together.training)))
+        found = _working(shape, [together], room) or _working(shape, more, room)
     return tuple(found[:SHOWN])
 
 
@@ -42,17 +47,20 @@ def easier(shape: ModelShape, training: Training, room: Room) -> tuple[Way, ...]
 def _working(
     shape: ModelShape, changes: Iterable[Change], room: Room, wanted: tuple[Word, ...] = ("fits", "tight")
 ) -> list[Way]:
-    """Of the changes that add GPUs the first that does: with still more it fits as well."""
-    found: list[Way] = []
-    enough = False
-    for words, options, training in changes:
-        adds = any(option.startswith("--gpus") for option in options)
-        choice = None if adds and enough else cheapest(shape, training, room)
+    found: dict[str, Way] = {}
+    for change in changes:
+        if change.kind in found:
+            continue
+        choice = cheapest(shape, change.training, room)
         if choice is not None and choice.word in wanted:
-            enough = enough or adds
-            spare = choice.answers[0].spare
-            found.append(Way(change=words, options=options, strategy=choice.plan.name, word=choice.word, spare=spare))
-    return found
+            found[change.kind] = Way(
+                change=change.words,
+                options=change.options,
+                strategy=choice.plan.name,
+                word=choice.word,
+                spare=choice.answers[0].spare,
+            )
+    return list(found.values())
 
 
 def cheapest(shape: ModelShape, training: Training, room: Room) -> Fit | None:
@@ -88,70 +96,79 @@ def _single(training: Training) -> Iterator[Change]:
 
 def _recomputed(training: Training) -> Iterator[Change]:
     if not training.checkpointing:
-        yield (
-            "compute activations again in backward",
-            ("--activation-checkpointing",),
-            _with(training, checkpointing=True),
+        yield _change(
+            training, "compute activations again in backward", ("--activation-checkpointing",), checkpointing=True
         )
 
 
 def _born_in_parts(training: Training) -> Iterator[Change]:
     if not training.zero_init:
-        yield "make the model inside deepspeed.zero.Init", ("--zero-init",), _with(training, zero_init=True)
+        yield _change(training, "make the model inside deepspeed.zero.Init", ("--zero-init",), zero_init=True)
 
 
 def _narrower(training: Training) -> Iterator[Change]:
     if training.dtype == "fp32":
-        yield "train in bf16", ("--dtype bf16",), _with(training, dtype="bf16")
+        yield _change(training, "train in bf16", ("--dtype bf16",), dtype="bf16")
 
 
 def _smaller(training: Training) -> Iterator[Change]:
-    if training.micro_batch > 1:
-        steps = training.accumulation * training.micro_batch
-        options = ("--micro-batch 1", f"--accumulation {steps}")
-        words = f"a micro batch of 1, accumulated {steps} times: the same global batch"
-        yield words, options, _with(training, micro_batch=1, accumulation=steps)
+    """The same global batch in smaller pieces."""
+    batch, steps = training.micro_batch, training.accumulation
+    while batch > 1 and batch % 2 == 0:
+        batch, steps = batch // 2, steps * 2
+        words = f"a micro batch of {batch}, accumulated {steps} times: the same global batch"
+        options = (f"--micro-batch {batch}", f"--accumulation {steps}")
+        yield _change(training, words, options, micro_batch=batch, accumulation=steps)
+    if batch > 1:
+        words, options = "a micro batch of 1", ("--micro-batch 1", f"--accumulation {steps * batch}")
+        yield _change(training, words, options, micro_batch=1, accumulation=steps * batch)
 
 
 def _shorter(training: Training) -> Iterator[Change]:
     length = training.sequence // 2
-    if length >= LEAST_SEQUENCE:
-        yield f"sequences of {length} tokens", (f"--seq {length}",), _with(training, sequence=length)
+    while length >= LEAST_SEQUENCE:
+        yield _change(training, f"sequences of {length:,} tokens", (f"--seq {length}",), sequence=length)
+        length //= 2
 
 
 def _adapters(training: Training) -> Iterator[Change]:
     if not training.lora_rank:
-        yield f"train LoRA adapters of rank {RANK} only", (f"--lora-rank {RANK}",), _with(training, lora_rank=RANK)
+        yield _change(training, f"train LoRA adapters of rank {RANK} only", (f"--lora-rank {RANK}",), lora_rank=RANK)
 
 
 def _spread(training: Training) -> Iterator[Change]:
     """More GPUs of the same kind: first in this node, then in more nodes."""
-    count = training.gpus_per_node
+    count, nodes = training.gpus_per_node, training.nodes
     while count < NODE:
         count = min(NODE, 2 * count)
-        yield f"{count} such GPUs in each node", (f"--gpus {count}",), _with(training, gpus_per_node=count)
-    nodes = training.nodes
+        yield _change(training, f"{count} such GPUs in each node", (f"--gpus {count}",), gpus_per_node=count)
     while nodes < MOST_NODES:
         nodes = min(MOST_NODES, 2 * nodes)
-        words = f"{nodes} such nodes with {count} GPUs each"
-        yield words, (f"--gpus {count}", f"--nodes {nodes}"), _with(training, gpus_per_node=count, nodes=nodes)
+        words, options = f"{nodes} such nodes with {count} GPUs each", (f"--gpus {count}", f"--nodes {nodes}")
+        yield _change(training, words, options, gpus_per_node=count, nodes=nodes)
 
 
-def _together(training: Training) -> Change:
+def _together(training: Training) -> Change | None:
     """All that costs time only, not results."""
-    change: Change = ("", (), training)
+    change: Change | None = None
     for kind in (_recomputed, _born_in_parts, _narrower, _smaller):
-        for more in kind(change[2]):
-            change = _joined(change, more)
+        for more in list(kind(change.training if change else training))[-1:]:
+            change = _joined(change, more) if change else more
     return change
 
 
 def _joined(first: Change, second: Change) -> Change:
-    return ", and ".join(word for word in (first[0], second[0]) if word), (*first[1], *second[1]), second[2]
+    return Change(
+        kind=second.kind,
+        words=f"{first.words}; {second.words}",
+        options=(*first.options, *second.options),
+        training=second.training,
+    )
 
 
-def _with(training: Training, **changed: object) -> Training:
-    return msgspec.structs.replace(training, **changed)
+def _change(training: Training, words: str, options: tuple[str, ...], **changed: object) -> Change:
+    made = msgspec.structs.replace(training, **changed)
+    return Change(kind=options[0].partition(" ")[0], words=words, options=options, training=made)
 
 
 def nearest(found: tuple[Fit, ...]) -> Fit | None:

@@ -8,7 +8,7 @@ from dsdoctor.fit.fits import Fit
 from dsdoctor.fit.items import Account
 from dsdoctor.fit.report import FitReport
 from dsdoctor.render.fit_bars import Brush, Scale, bar, legend
-from dsdoctor.render.fit_words import answer, asked, free, gib, largest_words, moved, proof
+from dsdoctor.render.fit_words import again, answer, asked, free, gib, largest_words, moved, proof
 from dsdoctor.render.plain import one_line
 from dsdoctor.render.text import Page
 
@@ -124,7 +124,7 @@ def add_answer(page: Page, report: FitReport) -> None:
         page.heading("What would make it fit" if report.outcome != "yes" else "With more room to spare")
         for way in report.ways:
             page.wrap(f"{way.change}: then {way.strategy} {way.word}", f"  {page.bullet} ")
-            page.command(" ".join((report.command, *way.options)), "      ")
+            page.command(again(report.command, way.options), "      ")
 
 
 def add_account(page: Page, fit: Fit) -> None:

@@ -93,10 +93,7 @@ def _upto(drawn: list[tuple[Kind | str, int]], start: int, end: int) -> list[tup
 
 
 def _draw(pieces: list[tuple[Kind | str, int]], brush: Brush) -> str:
-    return "".join(
-        brush.piece(kind, cells) if kind in KINDS else brush.dim(kind * cells)
-        for kind, cells in pieces
-    )
+    return "".join(brush.piece(kind, cells) if kind in KINDS else brush.dim(kind * cells) for kind, cells in pieces)
 
 
 def legend(kinds: list[Kind], brush: Brush, *, kept: bool, limit: bool) -> list[str]:

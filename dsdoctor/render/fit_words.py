@@ -1,5 +1,6 @@
 """What a fit says in sentences: the question, the answer, its price, and how sure it is."""
 
+import shlex
 from collections.abc import Iterator
 from typing import Final
 
@@ -102,7 +103,8 @@ def _yes(report: FitReport, fit: Fit) -> str:
         return f"{_name(fit)} fits: {spare} GiB of each GPU stay free."
     others = [other.plan.name for other in report.fits if other.word == "fits" and other is not fit]
     next_ones = f" Next: {', '.join(others[:_KEPT])}." if others else " Nothing else does."
-    why = "the only one that fits" if not others else "of all that fit it moves the least data"
+    free_of_charge = "nothing has to be moved" if not fit.traffic.cost else "of all that fit it moves the least data"
+    why = free_of_charge if others else "the only one that fits"
     return f"Use {_name(fit)}: {why}; {spare} GiB of each GPU stay free.{next_ones}"
 
 
@@ -168,3 +170,15 @@ def proof(report: FitReport) -> str:
     guessed = list(dict.fromkeys(item.kind for item in account.items if not item.exact))
     base = "are exact" if report.model.exact else "follow from the estimated number of parameters"
     return f"{gib(exact)} of {gib(account.bytes)} GiB {base}; estimated: {', '.join(guessed)}."
+
+
+def again(command: str, options: tuple[str, ...]) -> str:
+    """The command with these options in the place of those that it has."""
+    words = shlex.split(command)
+    for option in options:
+        name, _, value = option.partition(" ")
+        if name in words and value:
+            words[words.index(name) + 1] = value
+        else:
+            words += [name, value] if value else [name]
+    return shlex.join(words)

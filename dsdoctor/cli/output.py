@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, TypedDict
 
 from dsdoctor.cli.privacy import shown
 from dsdoctor.cli.terminal import colour, columns, forget_stdout, takes
-from dsdoctor.examination import ExaminationError
 from dsdoctor.model import Report
 from dsdoctor.render import renderer
+from dsdoctor.request import ExaminationError
 
 if TYPE_CHECKING:
     from dsdoctor.fit.report import FitReport

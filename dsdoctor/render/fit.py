@@ -26,10 +26,24 @@ def render(report: FitReport, *, width: int = 80, color: bool = False, unicode: 
     add_table(page, report)
     page.add()
     add_answer(page, report)
+    add_ways(page, report)
     told = report.fits if verbosity > 1 else [fit for fit in report.fits if fit.plan.name == _subject(report)]
     for fit in told if verbosity or report.named else ():
         add_account(page, fit)
     add_next(page, report)
+    return page.text()
+
+
+def beside_the_question(report: FitReport, *, width: int) -> str:
+    """For a screen that shows the question already: the answer first, for what comes after it may need scrolling."""
+    page = Page(width, True, True)
+    add_answer(page, report)
+    page.add()
+    add_table(page, report)
+    add_ways(page, report)
+    add_next(page, report)
+    page.add()
+    add_question(page, report)
     return page.text()
 
 
@@ -120,10 +134,15 @@ def add_answer(page: Page, report: FitReport) -> None:
     for text in (moved(report), largest_words(report), proof(report)):
         if text:
             page.wrap(text)
+
+
+def add_ways(page: Page, report: FitReport) -> None:
+    """What could be done otherwise, with the command that asks about it."""
     if report.ways:
         page.heading("What would make it fit" if report.outcome != "yes" else "With more room to spare")
         for way in report.ways:
-            page.wrap(f"{way.change}: then {way.strategy} {way.word}", f"  {page.bullet} ")
+            word = "fits" if way.word == "fits" else "is tight"
+            page.wrap(f"{way.change}: then {way.strategy} {word}", f"  {page.bullet} ")
             page.command(again(report.command, way.options), "      ")
 
 

@@ -16,7 +16,7 @@ KINDS: Final[dict[Kind, tuple[str, str, str]]] = {
     "optimizer": ("O", "35", "optimizer"),
     "activations": ("A", "33", "activations"),
     "loss": ("L", "31", "loss"),
-    "buffers": ("B", "94", "buffers"),
+    "buffers": ("B", "37", "buffers"),
     "runtime": ("R", "90", "runtime"),
 }
 LIMIT_AT: Final = 0.8  # of the bar's length: the rest shows by how much it is too little

@@ -46,7 +46,7 @@ def main(rounds: int = 15) -> None:
                 times[name] += [taken] if number else []
     bare = statistics.median(cpu for _, cpu in times["python -c pass"])
     for name, taken in times.items():
-        walls, cpus = zip(*taken, strict=True)
+        walls, cpus = [wall for wall, _ in taken], [cpu for _, cpu in taken]
         print(
             f"{name:20} wall best {min(walls):.3f} median {statistics.median(walls):.3f} s, CPU best {min(cpus):.3f} "
             f"median {statistics.median(cpus):.3f} s, {statistics.median(cpus) / bare:.1f} x bare Python"

@@ -45,8 +45,8 @@ def main(rounds: int = 15) -> None:
                 taken = one(command, folder)
                 times[name] += [taken] if number else []
     bare = statistics.median(cpu for _, cpu in times["python -c pass"])
-    for name, taken in times.items():
-        walls, cpus = [wall for wall, _ in taken], [cpu for _, cpu in taken]
+    for name, runs in times.items():
+        walls, cpus = [wall for wall, _ in runs], [cpu for _, cpu in runs]
         print(
             f"{name:20} wall best {min(walls):.3f} median {statistics.median(walls):.3f} s, CPU best {min(cpus):.3f} "
             f"median {statistics.median(cpus):.3f} s, {statistics.median(cpus) / bare:.1f} x bare Python"

@@ -1,8 +1,11 @@
 """Draw the README's pictures from a recorded machine: `python docs/pictures.py`."""
 
 import asyncio
+import contextlib
 import io
+import json
 import os
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -11,8 +14,10 @@ from rich.text import Text
 
 from dsdoctor.examination import Request, diagnose, load_knowledge, read_snapshot, triage
 from dsdoctor.facts import Smoke
+from dsdoctor.fit.training import Training
+from dsdoctor.fit_examination import Question, judge_fit
 from dsdoctor.model import Report
-from dsdoctor.render import smoke, text
+from dsdoctor.render import fit, smoke, text
 from dsdoctor.render import triage as render_triage
 
 ROOT = Path(__file__).parents[1]
@@ -20,6 +25,11 @@ RUNS = ROOT / "fixtures/smoke/h200/runs.json"
 SHOWN = ("zero2", "zero3-nvme", "pipeline", "moe")
 MACHINE = ROOT / "fixtures/machines/h200-arch-list-9.0a"
 LOG = ROOT / "fixtures/logs/launcher-cpu-adam-ninja-missing/log.txt"
+TWO_GPUS = ROOT / "fixtures/machines/h200-x2-arch-list-9.0a"
+LLAMA = {
+    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192,
+}  # fmt: skip
 WIDTH, HEIGHT = 100, 34
 WIDE = 114  # a row of a run
 
@@ -49,6 +59,20 @@ def triage_picture() -> str:
     return picture(render_triage.render(report, width=WIDTH, color=True), "dsdoctor triage")
 
 
+def fit_picture() -> str:
+    """SVG of what is said of a model on a recorded machine: an 8B Llama's numbers on two H200s."""
+    machine = read_snapshot(str(TWO_GPUS)).replace(origin="h200-x2")
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("llama-3-8b").mkdir()
+        Path("llama-3-8b/config.json").write_text(json.dumps(LLAMA))
+        asked = Question(
+            model="llama-3-8b", training=Training(micro_batch=2, checkpointing=True),
+            command="dsdoctor fit --model llama-3-8b --micro-batch 2 --activation-checkpointing",
+        )  # fmt: skip
+        report = judge_fit(asked, machine)
+    return picture(fit.render(report, width=WIDTH, color=True), "dsdoctor fit")
+
+
 async def tui_picture(report: Report) -> str:
     """SVG of the TUI's first screen."""
     from dsdoctor.tui.app import DoctorApp
@@ -61,7 +85,7 @@ async def tui_picture(report: Report) -> str:
 
 
 def main() -> None:
-    """Write docs/report.svg, docs/smoke.svg, docs/triage.svg and docs/tui.svg."""
+    """Write docs/report.svg, docs/smoke.svg, docs/triage.svg, docs/fit.svg and docs/tui.svg."""
     os.chdir(ROOT)
     report = diagnose(read_snapshot(str(MACHINE)).replace(origin="h200"), load_knowledge())
     (ROOT / "docs/report.svg").write_text(
@@ -69,6 +93,7 @@ def main() -> None:
     )
     (ROOT / "docs/smoke.svg").write_text(spaced(smoke_picture()), "utf-8")
     (ROOT / "docs/triage.svg").write_text(spaced(triage_picture()), "utf-8")
+    (ROOT / "docs/fit.svg").write_text(spaced(fit_picture()), "utf-8")
     (ROOT / "docs/tui.svg").write_text(spaced(asyncio.run(tui_picture(report))), "utf-8")
 
 

@@ -87,8 +87,12 @@ def values(wish: Wish) -> dict[str, Any]:
 
 def text(wish: Wish) -> str:
     """The config as a file."""
-    made = values(wish)
-    if wish.framework in ("hf", "accelerate", "lightning"):
+    return as_file(values(wish), wish.framework)
+
+
+def as_file(made: dict[str, Any], framework: FrameworkName) -> str:
+    """A config's values as its reader takes them: with comments for DeepSpeed, without for frameworks."""
+    if framework in ("hf", "accelerate", "lightning"):
         return json.dumps(made, indent=2) + "\n"
     return "\n".join(["{", *_lines(made, 1), "}"]) + "\n"
 

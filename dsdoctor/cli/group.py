@@ -13,10 +13,11 @@ COMMANDS = {
     "smoke": ("dsdoctor.cli.smoke", "Train tiny models for real, watch them, and say what happened."),
     "triage": ("dsdoctor.cli.triage", "Name what killed a run, from its log and whatever else it left."),
     "config": ("dsdoctor.cli.config", "Judge a ds_config, mend it, or begin a new one."),
+    "fit": ("dsdoctor.cli.fit", "Will this model train here, with which ZeRO stage and offload?"),
     "snapshot": ("dsdoctor.cli.snapshot", "Record this machine in a file (redacted), to be judged anywhere."),
     "explain": ("dsdoctor.cli.explain", "Say what a check or a cause is about."),
     "list": ("dsdoctor.cli.list", "List the checks."),
-    "schema": ("dsdoctor.cli.schema", "Print the JSON Schema of `check --json`."),
+    "schema": ("dsdoctor.cli.schema", "Print the JSON Schema of `check --json` or `fit --json`."),
     "completion": ("dsdoctor.cli.completion", "Print the shell completion script."),
 }
 

@@ -2,13 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from dsdoctor.cli.privacy import shown
 from dsdoctor.cli.terminal import colour, columns, forget_stdout, takes
-from dsdoctor.examination import ExaminationError
 from dsdoctor.model import Report
 from dsdoctor.render import renderer
+from dsdoctor.request import ExaminationError
+
+if TYPE_CHECKING:
+    from dsdoctor.fit.report import FitReport
 
 
 class Screen(TypedDict):
@@ -75,6 +78,17 @@ def render_smoke(report: Report, verbosity: int) -> str:
     from dsdoctor.render import smoke
 
     return smoke.render(shown(report, "text", None), **_screen(), verbosity=verbosity)
+
+
+def render_fit(report: "FitReport", as_json: bool, verbosity: int) -> str:
+    """Whether a model fits, for this terminal or as JSON."""
+    if as_json:
+        from dsdoctor.render.json import document
+
+        return document(report)
+    from dsdoctor.render import fit
+
+    return fit.render(report, **_screen(), verbosity=verbosity)
 
 
 def _screen() -> Screen:

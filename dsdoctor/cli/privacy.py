@@ -12,13 +12,14 @@ import msgspec
 
 from dsdoctor.facts import Snapshot
 from dsdoctor.model import Report
-from dsdoctor.redact import hide_tokens, redact, redact_report
 
 PASSED_ON = ("markdown", "html")
 
 
 def shown(report: Report, form: str, wish: bool | None) -> Report:
     """The report as this format may show it. ``wish``: --redact or --no-redact, None when neither is given."""
+    from dsdoctor.redact import hide_tokens, redact_report
+
     if wish or (wish is None and form in PASSED_ON):
         return redact_report(report, *_whose())
     return hide_tokens(msgspec.structs.replace(report, facts=redacted(report.facts)) if form == "json" else report)
@@ -26,6 +27,8 @@ def shown(report: Report, form: str, wish: bool | None) -> Report:
 
 def redacted(snapshot: Snapshot) -> Snapshot:
     """``snapshot`` without this user's and this machine's names and secrets. A recorded machine stays as it is, a log does not."""
+    from dsdoctor.redact import redact
+
     own = snapshot.origin == "this machine" or snapshot.log is not None
     return redact(snapshot, *_whose()) if own else snapshot
 

@@ -4,10 +4,17 @@ import click
 
 
 @click.command("schema")
-def command() -> None:
-    """Print the JSON Schema (2020-12) of the document that `check --json` writes."""
+@click.argument("document", type=click.Choice(["check", "fit"]), default="check")
+def command(document: str) -> None:
+    """Print the JSON Schema (2020-12) of the document that `check --json` writes, or that of `fit --json`."""
     import json
 
-    from dsdoctor.render.json import schema
+    from dsdoctor.render.json import schema, schema_of
 
-    click.echo(json.dumps(schema(), indent=1))
+    if document == "fit":
+        from dsdoctor.fit.report import FIT_SCHEMA_VERSION, FitReport
+
+        made = schema_of(FitReport, "fit", FIT_SCHEMA_VERSION)
+    else:
+        made = schema()
+    click.echo(json.dumps(made, indent=1))

@@ -25,20 +25,18 @@ ONE_NORM: Final = {"phi", "gptj", "cohere", "cohere2"}  # a layer with one norm
 FOUR_NORMS: Final = {"gemma2", "gemma3_text", "glm4"}
 PLAIN_SOFTMAX: Final = {
     "gpt2",
-    "gpt_neo",
     "bert",
     "roberta",
-    "opt",
     "t5",
     "mt5",
     "umt5",
 }  # eager attention whose softmax stays in 16 bits
 NARROW_LOSS: Final = {"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "deberta-v2", "t5", "mt5", "umt5",
                       "bart", "mbart", "pegasus", "marian", "whisper"}  # cross entropy of the logits as they are  # fmt: skip
-MLP_TENSORS: Final = {
-    "relu": 1,
-    "gelu_new": 5,
-}  # of the width of the feed-forward, where there is no gate; else 2
+MLP_TENSORS: Final = {"relu": 1, "gelu_new": 5, "relu2": 2}  # of the feed-forward's width, where there is no gate; else 2
+GATED: Final = 4  # inputs of the activation, of the product with the gate (two), and of the last matrix
+MORE_GATED: Final = {"gelu_new": 3}  # an activation written in Python
+T5: Final = ("t5", "mt5", "umt5")
 
 
 class Activations(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,15 +62,17 @@ def norm_bytes(shape: ModelShape, width: int) -> int:
 
 def mlp_bytes(shape: ModelShape, width: int) -> int:
     """Per token: inputs of the activation, of the product with the gate, and of the last matrix."""
-    tensors = 4 if shape.gated else MLP_TENSORS.get(shape.activation, 2)
+    tensors = GATED + MORE_GATED.get(shape.activation, 0) if shape.gated else MLP_TENSORS.get(shape.activation, 2)
     if not shape.experts:
-        return tensors * width * shape.ffn
+        inside = (1 + width) * shape.ffn if shape.dropout and shape.family in T5 else 0  # T5 drops inside, too
+        return tensors * width * shape.ffn + inside
     sparse = (tensors * width * shape.expert_ffn + 2 * width * shape.hidden) * shape.experts_per_token
+    sparse += tensors * width * shape.shared_ffn
     rest = shape.layers - shape.expert_layers
     return (sparse * shape.expert_layers + tensors * width * shape.ffn * rest) // max(1, shape.layers)
 
 
-def attention_bytes(shape: ModelShape, training: Training) -> int:
+def attention_bytes(shape: ModelShape, training: Training, cross: bool = False) -> int:
     """Per token: query, key, value and the result; eager attention also keeps the scores of every head."""
     width, queries, keys = training.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
     normed = (norm_bytes(shape, width) - width) * (queries + keys) if shape.family in QK_NORM else 0
@@ -80,20 +80,35 @@ def attention_bytes(shape: ModelShape, training: Training) -> int:
         each = (
             width if shape.family in PLAIN_SOFTMAX or width == 4 else 4 + width
         )  # softmax in fp32, and its 16-bit copy
-        return (
-            width * 4 * queries + each * shape.heads * training.sequence + normed
-        )  # keys and values repeated for every head
-    return width * (2 * queries + 2 * keys) + 4 * shape.heads + normed  # and the softmax's logarithms
+        each += (1 + width) if shape.attention_dropout else 0  # a mask of bytes, and what it leaves
+        # keys and values are repeated for every head
+        return width * 4 * queries + each * shape.heads * training.sequence + normed
+    known = width * (2 * queries + 2 * keys) + 4 * shape.heads + normed  # and the softmax's logarithms
+    if shape.family in T5 and not cross:  # a learned bias leaves sdpa only its slow way, in fp32, with all scores
+        each = 4 + (5 if shape.attention_dropout else 0)
+        return known + 12 * queries + each * shape.heads * training.sequence
+    return known
+
+
+def norms_bytes(shape: ModelShape, training: Training) -> int:
+    """Per token, of one layer's norms without those that only a decoder's second attention has."""
+    count = 1 if shape.family in ONE_NORM else 4 if shape.family in FOUR_NORMS else 2
+    after = max(0, count - 2)  # a norm whose output is only added: nothing keeps that
+    each = norm_bytes(shape, training.width)
+    if training.lora_rank and shape.family not in LAYER_NORM and training.width == 2:
+        # frozen: no normalised values, and an output only where an adapter reads it
+        return (4 * count + training.width) * shape.hidden
+    return (each * count - training.width * after) * shape.hidden
 
 
 def layer_bytes(shape: ModelShape, training: Training) -> int:
     """Per token, of one layer on average; an encoder-decoder's decoder layers attend twice."""
-    count = 1 if shape.family in ONE_NORM else 4 if shape.family in FOUR_NORMS else 2
-    after = max(0, count - 2)  # a norm whose output is only added: nothing keeps that
-    norms = (norm_bytes(shape, training.width) * count - training.width * after) * shape.hidden
     twice = shape.decoder_layers / shape.layers if shape.encoder_layers and shape.decoder_layers else 0.0
-    attend = attention_bytes(shape, training)
-    return int(norms * (1 + twice / 2) + attend * (1 + twice)) + mlp_bytes(shape, training.width)
+    attend = attention_bytes(shape, training) + attention_bytes(shape, training, cross=True) * twice
+    masks = shape.hidden * (2 + twice) if shape.dropout else 0  # bytes, of each sub-layer's dropout
+    frozen = training.width * shape.ffn if training.lora_rank and not shape.experts else 0  # input of a frozen matrix
+    total = norms_bytes(shape, training) * (1 + twice / 2) + attend + masks + mlp_bytes(shape, training.width)
+    return int(total) - frozen
 
 
 def activations(shape: ModelShape, training: Training) -> Activations:
@@ -103,6 +118,7 @@ def activations(shape: ModelShape, training: Training) -> Activations:
     ends = (norm_bytes(shape, width) + width) * shape.hidden * tokens
     # log-softmax kept, its gradient and the logits' gradient: fp32 where the loss widens the logits first
     loss = 3 * (width if shape.family in NARROW_LOSS else 4) * shape.vocab * tokens
+    loss += width * shape.vocab * tokens if shape.softcap else 0  # the tanh's result
     return Activations(layer=layer, kept=kept, recomputed=layer if training.checkpointing else 0, loss=loss, ends=ends)
 
 

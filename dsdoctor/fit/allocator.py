@@ -51,6 +51,11 @@ class Allocator:
             self._split(block, wanted)
         return block
 
+    def touch(self, size: float) -> None:
+        """Takes and gives back at once: whatever hole holds it is the same hole again, else there is a new one."""
+        if size > SMALL and (not self._free or self._free[-1][0] < size):
+            self.give(self.take(size))
+
     def _split(self, block: Block, wanted: int) -> None:
         rest = Block(block.size - wanted)
         rest.before, rest.after = block, block.after

@@ -3,18 +3,31 @@
 Read in DeepSpeed 0.19.8: runtime/zero/stage_1_and_2.py, stage3.py, partition_parameters.py, runtime/fp16/*_optimizer.py.
 """
 
+from typing import Final
+
 from dsdoctor.fit.items import Account, Item, item, worst
 from dsdoctor.fit.runtime import gpu_runtime
 from dsdoctor.fit.shapes import ModelShape
-from dsdoctor.fit.sizes import REUSE, Sizes, gathers, sizes, sub_groups
+from dsdoctor.fit.sizes import Sizes, gathers, sizes, sub_groups
 from dsdoctor.fit.strategies import Strategy
-from dsdoctor.fit.training import Training, share
+from dsdoctor.fit.training import MIB, Training, share
+
+WORKSPACE: Final = 32 * MIB
 
 
 def gpu_account(shape: ModelShape, training: Training, plan: Strategy) -> Account:
     s = sizes(shape, training, plan)
-    always = [*steady(s), *gpu_runtime(plan.stage, training)]
-    return worst({name: [*always, *extra] for name, extra in _moments(s).items()})
+    runtime = gpu_runtime(plan.stage, training)
+    always = [*steady(s), *runtime]
+    moments = {name: [*always, *extra] for name, extra in _moments(s).items()}
+    if plan.stage == 3 and not training.zero_init:
+        moments["initialize"] = [*runtime, _whole(s)]
+    return worst(moments)
+
+
+def _whole(s: Sizes) -> Item:
+    why = "initialize() moves all of the model to every GPU before it shares it out, unless zero.Init made it"
+    return item("parameters", "parameters", s.width * s.all, why)
 
 
 def _moments(s: Sizes) -> dict[str, list[Item]]:
@@ -28,6 +41,7 @@ def _moments(s: Sizes) -> dict[str, list[Item]]:
         case 3:
             return {
                 "loss": [*loss(s), *gathered(s)],
+                "head": [*head(s), *gathered(s), *_norm_or_copy(s)],
                 "backward": backward_sharded(s),
                 "step": step_sub_group(s),
             }
@@ -42,7 +56,23 @@ def _moments(s: Sizes) -> dict[str, list[Item]]:
 
 def steady(s: Sizes) -> list[Item]:
     """There from initialize() on, and the optimizer's states from the first step on."""
-    return [*_weights(s), *_optimizer(s), *(_stage3_buffers(s) if s.plan.stage == 3 else ())]
+    workspace = item("buffers", "cuBLAS's workspace", WORKSPACE, "that of a Hopper GPU, others take 8 MiB", exact=False)
+    return [*_weights(s), *_optimizer(s), *(_stage3_buffers(s) if s.plan.stage == 3 else _way_out(s)), workspace]
+
+
+def _way_out(s: Sizes) -> list[Item]:
+    """ZeRO-1 and 2 make a buffer for offloaded gradients in initialize()."""
+    if s.plan.optimizer == "gpu":
+        return []
+    return [item("buffers", "gradient on its way", s.width * s.largest, "a buffer of the largest tensor's size")]
+
+
+def accumulated(s: Sizes) -> list[Item]:
+    """Gradients of the micro steps before: there while the next one runs."""
+    if s.training.accumulation == 1 or s.plan.stage == 3 or (s.plan.stage == 2 and s.plan.optimizer != "gpu"):
+        return []  # a buffer made by initialize() holds them, or RAM does
+    count = s.part if s.plan.stage == 2 else s.trained
+    return [item("gradients", "accumulated gradients", s.width * count, "those of the micro steps before")]
 
 
 def _weights(s: Sizes) -> list[Item]:
@@ -77,13 +107,13 @@ def _optimizer(s: Sizes) -> list[Item]:
     )
     if s.mixed:
         return [item("master", "fp32 parameters", 4 * s.part, "the copy that the optimizer works on"), states]
-    copies = 1 if s.plan.stage in (1, 2) else 0
+    copies = 1 if s.plan.stage else 0
     return [
         item(
             "master",
             "fp32 parameters",
             4 * s.part * copies,
-            "ZeRO-1 and 2 copy their part even where it is fp32 already",
+            "ZeRO copies its part even where it is fp32 already",
         ),
         states,
     ]
@@ -93,6 +123,7 @@ def loss(s: Sizes) -> list[Item]:
     """All layers' activations are there, and the logits with their gradients on top."""
     return [
         *kept(s),
+        *accumulated(s),
         item(
             "loss",
             "logits",
@@ -107,6 +138,7 @@ def head(s: Sizes) -> list[Item]:
     tokens = s.training.tokens
     return [
         *kept(s),
+        *accumulated(s),
         item("loss", "logits", s.width * tokens * s.shape.vocab, "their gradients"),
         item(
             "gradients",
@@ -176,7 +208,7 @@ def reduce_buckets(s: Sizes) -> list[Item]:
 
 def backward_partitioned(s: Sizes) -> list[Item]:
     """ZeRO-1 and 2: gradients go through the bucket into this rank's part."""
-    items = [*first_layer(s), *reduce_buckets(s)]
+    items = [*first_layer(s), *reduce_buckets(s), *(accumulated(s) if s.plan.stage == 2 else ())]
     if s.plan.optimizer == "gpu":
         items.append(
             item("gradients", "gradients of its part", s.width * (s.part + s.largest), "copied out of the bucket")
@@ -187,7 +219,7 @@ def backward_partitioned(s: Sizes) -> list[Item]:
                 "buffers",
                 "gradient on its way",
                 (s.width + 8) * s.largest,
-                "the largest tensor's, and the fp64 copy that its norm is taken of",
+                "the largest tensor's own, and the fp64 copy that its norm is taken of",
             )
         )
     if s.plan.stage == 1 and not s.overlap:
@@ -205,7 +237,7 @@ def backward_partitioned(s: Sizes) -> list[Item]:
 
 def step_partitioned(s: Sizes) -> list[Item]:
     if s.plan.optimizer != "gpu":
-        return [item("buffers", "gradient on its way", s.width * s.largest, "the largest tensor's")]
+        return []
     items = [item("gradients", "gradients of its part", s.width * s.part, "as backward left them")]
     if s.mixed:
         items.append(
@@ -238,22 +270,31 @@ def _stage3_buffers(s: Sizes) -> list[Item]:
 
 
 def gathered(s: Sizes) -> list[Item]:
-    """Parameters that are whole for a while: at the loss those of the last layers, which backward needs first.
-
-    A layer's stay when they come again within stage3_max_reuse_distance (1e9) elements; forward and back that is half of it.
-    """
+    """Parameters that are whole for a while: every module fetches ahead of it, until stage3_max_live_parameters are there."""
     if not gathers(s):
         return []
-    count = min(s.all, REUSE // 2 + s.training.buckets.prefetch + s.shape.largest_layer)
-    count = min(count, s.training.buckets.live + s.shape.largest_layer)
-    why = "those within half of stage3_max_reuse_distance, a layer's, and those fetched ahead"
-    return [item("parameters", "gathered parameters", s.width * count, why, exact=False)]
+    count = min(s.all, max(s.training.buckets.live, s.shape.largest_layer))
+    return [item("parameters", "gathered parameters", s.width * count, "up to stage3_max_live_parameters", exact=False)]
+
+
+NORM: Final = 250_000_000  # elements that are widened at once to take a norm
+
+
+def _norm_or_copy(s: Sizes) -> list[Item]:
+    """What comes beside the head's gradient: offloaded, the fp64 copy that its norm is taken of; else the bucket's copy."""
+    if s.plan.optimizer == "gpu":
+        return _sorted(s)
+    count = min(share(s.largest, s.training.world), NORM)
+    return [item("buffers", "gradient's norm", 8 * count, "the fp64 copy of the largest tensor's that it is taken of")]
+
+
+def _sorted(s: Sizes) -> list[Item]:
+    content = min(s.trained, max(s.training.buckets.reduce, s.largest))
+    return [item("buffers", "reduce-scatter", s.width * content, "the bucket's gradients, sorted by rank", exact=False)]
 
 
 def backward_sharded(s: Sizes) -> list[Item]:
-    content = min(s.trained, max(s.training.buckets.reduce, s.largest))
-    copy = item("buffers", "reduce-scatter", s.width * content, "the bucket's gradients, sorted by rank", exact=False)
-    return [*first_layer(s), *gathered(s), copy]
+    return [*first_layer(s), *gathered(s), *_sorted(s)]
 
 
 def step_sub_group(s: Sizes) -> list[Item]:
@@ -261,7 +302,7 @@ def step_sub_group(s: Sizes) -> list[Item]:
     if s.plan.optimizer != "gpu":
         return []
     if not s.mixed:
-        return [item("gradients", "flat gradients", 4 * group, "of one sub-group at a time")]
+        return [item("gradients", "flat gradients", 4 * group, "of one sub-group at a time"), *_foreach(s, group)]
     return [
         item("gradients", "flat and fp32 gradients", (s.width + 4) * group, "of one sub-group at a time"),
         *_foreach(s, group),

@@ -1,7 +1,7 @@
 """RAM of one node, and the files on its NVMe drive."""
 
 from dsdoctor.fit.items import Account, Item, item, worst
-from dsdoctor.fit.runtime import COMMUNICATING, IMPORTS, TRAINING
+from dsdoctor.fit.runtime import COMMUNICATING, IMPORTS, SEVERAL, TRAINING
 from dsdoctor.fit.shapes import ModelShape
 from dsdoctor.fit.sizes import Sizes, sizes, sub_groups
 from dsdoctor.fit.strategies import Strategy
@@ -17,6 +17,8 @@ def pinned(count: float, training: Training) -> int:
 def host_account(shape: ModelShape, training: Training, plan: Strategy) -> Account:
     s, ranks = sizes(shape, training, plan), training.gpus_per_node
     begun = COMMUNICATING if plan.stage == 3 else IMPORTS  # below stage 3 the model leaves RAM before NCCL comes
+    if training.world > 1:  # NCCL is there before the model is made
+        begun = SEVERAL
     return worst({"start": [_processes(ranks, begun), *_model(s)], "step": [_processes(ranks, TRAINING), *_held(s)]})
 
 
@@ -78,7 +80,17 @@ def _optimizer_below(s: Sizes) -> list[Item]:
         item(
             "buffers", "gradient on its way", ranks * pinned(s.width * s.largest, s.training), "of the largest tensor"
         ),
+        *_accumulated(s),
     ]
+
+
+def _accumulated(s: Sizes) -> list[Item]:
+    """ZeRO-2 adds up the gradients of the micro steps in RAM, each tensor in a buffer of its own."""
+    if s.training.accumulation == 1 or s.plan.stage != 2:
+        return []
+    each = sum(part.times * pinned(s.width * size, s.training) for part in s.shape.parts for size in part.tensors)
+    own = min(each, s.trained * s.width * 2) // s.training.world
+    return [item("gradients", "accumulated gradients", s.training.gpus_per_node * own, "of the micro steps before", exact=False)]
 
 
 def _optimizer_stage3(s: Sizes) -> list[Item]:
@@ -89,14 +101,23 @@ def _optimizer_stage3(s: Sizes) -> list[Item]:
         item(
             "gradients",
             "fp32 gradients",
-            ranks * pinned(4 * s.part, s.training),
-            f"4 bytes for each parameter{rounded}",
+            ranks * sum(pinned(4 * group, s.training) for group in sub_groups(s)),
+            f"4 bytes for each parameter, by sub-groups{rounded}",
         ),
         item(
             "gradients", "gradients", ranks * pinned(s.width * s.part, s.training), f"as backward leaves them{rounded}"
         ),
         _states(s),
+        *_narrowed(s),
     ]
+
+
+def _narrowed(s: Sizes) -> list[Item]:
+    """New weights become narrow in RAM before they go up to the GPU; where weights stay in RAM they are copied in place."""
+    if not s.mixed or s.plan.parameters != "gpu":
+        return []
+    count = s.training.gpus_per_node * s.width * max(sub_groups(s))
+    return [item("buffers", "16-bit parameters", count, "on their way back to the GPU, of one sub-group at a time")]
 
 
 def _parameters(s: Sizes) -> list[Item]:
@@ -136,9 +157,12 @@ def _swap_buffers(s: Sizes) -> list[Item]:
             item(
                 "buffers",
                 "swap buffers of the optimizer",
-                ranks * pinned(4 * 4 * group, s.training),
+                ranks * 4 * 4 * group,
                 "buffer_count 4 x the largest sub-group in fp32",
             )
+        )
+        items.append(
+            item("optimizer", "optimizer states", ranks * s.training.state_bytes * group, "of the largest sub-group, before they go to the files")
         )
         items.append(
             item("gradients", "gradients", ranks * pinned(s.width * s.part, s.training), "as backward leaves them")

@@ -4,14 +4,19 @@ What it keeps is more than what is needed at once: a flat tensor of all gradient
 activations leave. Order and sizes as in DeepSpeed 0.19.8 and transformers 5, seen in the allocator's history on an H200.
 """
 
+from typing import Final
+
 from dsdoctor.fit.activations import blocks_of
 from dsdoctor.fit.allocator import Allocator, Block
 from dsdoctor.fit.shapes import ModelShape
-from dsdoctor.fit.sizes import REUSE, Sizes, gathers, sizes, sub_groups
+from dsdoctor.fit.sizes import Sizes, gathers, sizes, sub_groups
 from dsdoctor.fit.strategies import Strategy
+from dsdoctor.fit.tensors import Part as Layer
 from dsdoctor.fit.training import Training, share
 
 Blocks = list[Block | None]
+SINGLY: Final = 40  # layers, at most, that are rehearsed one by one
+TOGETHER: Final = 20  # groups of layers of a deeper model
 
 
 class Part:
@@ -37,15 +42,19 @@ class Part:
             self.stepped = True
         self.memory.give(*fake)
 
-    def fetch(self, elements: int) -> Block | None:
-        """Makes a layer's parameters whole."""
-        return self.memory.take(self.s.width * elements) if gathers(self.s) else None
+    def fetch(self, tensors: tuple[int, ...], times: int) -> Blocks:
+        """Makes the parameters of a layer, or of as many as may be whole, whole."""
+        if not gathers(self.s):
+            return []
+        size = sum(tensors)
+        return [self.memory.take(self.s.width * size) for _ in range(max(1, min(times, self.s.training.buckets.live // size)))]
 
     def buckets(self) -> Blocks:
         return []
 
-    def gradient(self, elements: int) -> None:
-        self.gradients.append(self.memory.take(self.s.width * elements))
+    def gradient(self, elements: int, times: int = 1) -> None:
+        """One tensor's, or those of as many equal layers."""
+        self.gradients += [self.memory.take(self.s.width * elements) for _ in range(times)]
 
     def end_backward(self) -> None:
         pass
@@ -89,7 +98,7 @@ class Partitioned(Part):
             if self.s.mixed:
                 self.memory.take(4 * self.s.part)
                 self.memory.give(copy)
-            self.memory.give(self.memory.take(4 * self.s.part))
+            self.memory.touch(4 * self.s.part)
         else:
             self.memory.give(copy)
             self.memory.take(self.s.width * self.s.largest)
@@ -99,15 +108,15 @@ class Partitioned(Part):
             self.memory.take(self.s.width * self.s.training.buckets.reduce) for _ in range(2 if self.s.overlap else 1)
         ]
 
-    def gradient(self, elements: int) -> None:
+    def gradient(self, elements: int, times: int = 1) -> None:
         if self.s.plan.stage == 1 and not self.s.overlap:
-            super().gradient(elements)
+            super().gradient(elements, times)
             return
-        self.memory.give(self.memory.take(self.s.width * elements))
+        self.memory.touch(self.s.width * elements)
         if self.s.plan.optimizer != "gpu":  # for its norm, then for the copy that goes to RAM
-            self.memory.give(self.memory.take(8 * elements))
-            self.memory.give(self.memory.take(4 * elements))
-        self.reduced += elements
+            self.memory.touch(8 * elements)
+            self.memory.touch(4 * elements)
+        self.reduced += elements * times
         if self.mine is None and self.s.plan.optimizer == "gpu" and self.reduced >= self.s.training.buckets.reduce:
             self.mine = self.memory.take(self.s.width * self.s.part)
 
@@ -128,7 +137,7 @@ class Partitioned(Part):
         self.mine = None
         self._states()
         if self.s.training.optimizer == "adamw-torch":
-            self.memory.give(self.memory.take(4 * self.s.part))
+            self.memory.touch(4 * self.s.part)
         self.memory.give(narrow if self.s.mixed else flat)
 
 
@@ -136,28 +145,22 @@ class Sharded(Part):
     """ZeRO-3."""
 
     def start(self) -> None:
-        ranks = self.s.training.world
-        pieces: Blocks = []
-        for size in self.tensors:
-            whole = self.memory.take(self.s.width * size)
-            pieces.append(self.memory.take(self.s.width * share(size, ranks)))
-            self.memory.give(whole)
-        self.memory.give(*pieces)
-        if self.s.plan.parameters == "gpu":
-            self.memory.empty_cache()
-            self.memory.take(self.s.width * share(self.s.all, ranks))
+        if self.s.plan.parameters == "gpu":  # whatever passed through is given back to the driver
+            self.memory.take(self.s.width * share(self.s.all, self.s.training.world))
+        elif not self.s.training.zero_init:
+            self.memory.give(*self.each(self.s.width))  # the whole model, on its way from RAM to RAM
         if self.s.plan.optimizer == "gpu":
-            for group in sub_groups(self.s) if self.s.mixed else ():
-                narrow = self.memory.take(4 * group)
+            for group in sub_groups(self.s):
+                copy = self.memory.take(4 * group) if self.s.mixed else None
                 self.memory.take(4 * group)
-                self.memory.give(narrow)
-            self.memory.give(self.memory.take(4 * max(sub_groups(self.s))))
+                self.memory.give(copy)
+            self.memory.touch(4 * max(sub_groups(self.s)))
         self.memory.take(self.s.width * self.s.training.buckets.reduce)
         if self.s.plan.optimizer == "gpu":
             self.memory.take(self.s.width * self.s.part)
 
-    def gradient(self, elements: int) -> None:
-        self.memory.give(self.memory.take(self.s.width * elements))
+    def gradient(self, elements: int, times: int = 1) -> None:
+        self.memory.touch(self.s.width * elements)
 
     def step(self) -> None:
         if self.s.plan.optimizer != "gpu":
@@ -170,6 +173,8 @@ class Sharded(Part):
             if not self.stepped:
                 self.memory.take(self.s.training.state_bytes * group / 2)
                 self.memory.take(self.s.training.state_bytes * group / 2)
+            if self.s.training.optimizer == "adamw-torch":
+                self.memory.touch(4 * group)
             self.memory.give(wide if self.s.mixed else flat)
         self.stepped = True
 
@@ -188,38 +193,62 @@ def reserved(shape: ModelShape, training: Training, plan: Strategy) -> int:
     return memory.peak
 
 
+def _groups(s: Sizes) -> list[tuple[Layer, int]]:
+    """The layers one after another; of a deep model several equal ones together, which is as good and much faster."""
+    layers = [part for part in s.shape.parts if part.name.endswith("layer")]
+    count = sum(part.times for part in layers)
+    size = 1 if count <= SINGLY else -(-count // TOGETHER)
+    found = []
+    for part in layers:
+        full, rest = divmod(part.times, size)
+        found += [(part, size)] * full + ([(part, rest)] if rest else [])
+    return found
+
+
+def _forward(s: Sizes, memory: Allocator, part: Part, groups: list[tuple[Layer, int]]) -> tuple[list[Blocks], list[Blocks]]:
+    """What each group of layers keeps, and its parameters that stay whole."""
+    saved, passing = blocks_of(s.shape, s.training)
+    hidden, again = s.width * s.shape.hidden * s.training.tokens, s.training.checkpointing
+    kept: list[Blocks] = []
+    whole: list[Blocks] = []
+    live, oldest = 0, 0
+    for layer, times in groups:
+        whole.append(part.fetch(layer.tensors, times))
+        mine = [memory.take(hidden) for _ in range(times)] if again else []
+        run: Blocks = []
+        for _ in range(1 if again else times):  # what goes at once is the same for each of them
+            run += [memory.take(size) for size in saved]
+            memory.give(*[memory.take(size) for size in passing])
+        if again:
+            memory.give(*run)
+        kept.append(mine if again else run)
+        live += layer.elements * times
+        while live > s.training.buckets.live and oldest < len(whole) - 1:  # the first that were fetched go first
+            live -= groups[oldest][0].elements * groups[oldest][1]
+            memory.give(*whole[oldest])
+            whole[oldest] = []
+            oldest += 1
+    return kept, whole
+
+
 def _forward_and_backward(s: Sizes, memory: Allocator, part: Part) -> None:
-    layers = [p for p in s.shape.parts for _ in range(p.times) if p.name.endswith("layer")]
+    groups = _groups(s)
     saved, passing = blocks_of(s.shape, s.training)
     hidden = s.width * s.shape.hidden * s.training.tokens
     first = memory.take(hidden)
-    kept: list[Blocks] = []
-    whole: list[Block | None] = []
-    ahead = sum(layer.elements for layer in layers)  # until the loss
-    for layer in layers:
-        whole.append(part.fetch(layer.elements))
-        mine = [memory.take(hidden)] if s.training.checkpointing else []
-        run = [memory.take(size) for size in saved]
-        memory.give(*[memory.take(size) for size in passing])
-        if s.training.checkpointing:
-            memory.give(*run)
-        kept.append(mine if s.training.checkpointing else run)
-        if ahead > REUSE // 2:
-            memory.give(whole[-1])
-            whole[-1] = None
-        ahead -= layer.elements
+    kept, whole = _forward(s, memory, part, groups)
     last = [memory.take(size) for size in (2 * hidden, hidden, hidden)]
     back = _loss(s, memory)
     part.gradient(s.shape.vocab * s.shape.hidden)
     buckets = part.buckets()
     memory.give(*last)
-    for layer, mine, held in zip(reversed(layers), reversed(kept), reversed(whole), strict=True):
-        parameters = held or part.fetch(layer.elements)
+    for (layer, times), mine, held in zip(reversed(groups), reversed(kept), reversed(whole), strict=True):
+        parameters = held or part.fetch(layer.tensors, times)
         again = [memory.take(size) for size in saved] if s.training.checkpointing else []
         flowing = [memory.take(size) for size in (*passing, s.width * s.shape.ffn * s.training.tokens)]
         for elements in layer.tensors:
-            part.gradient(elements)
-        memory.give(*mine, *again, *flowing, parameters)
+            part.gradient(elements, times)
+        memory.give(*mine, *again, *flowing, *parameters)
     for other in s.shape.parts:
         if other.name == "embedding":
             part.gradient(other.elements)

@@ -42,6 +42,10 @@ class ModelShape(msgspec.Struct, frozen=True, kw_only=True):
     experts_per_token: int = 0
     expert_layers: int = 0
     expert_ffn: int = 0
+    shared_ffn: int = 0  # of the experts that every token meets
+    dropout: bool = False  # after each sub-layer, while training
+    attention_dropout: bool = False
+    softcap: bool = False  # of the logits
     encoder_layers: int = 0
     decoder_layers: int = 0
     exact: bool = True
@@ -109,12 +113,40 @@ def _described(config: Config, parts: tuple[Part, ...], *, exact: bool, notes: t
         experts=experts,
         experts_per_token=config.number("experts_per_token", 2) if experts else 0,
         expert_layers=sparse,
+        shared_ffn=_shared_ffn(config) if experts else 0,
+        dropout=_drops(config, DROPOUT, DROPS),
+        attention_dropout=_drops(config, ATTENTION_DROPOUT, DROPS_ATTENTION),
+        softcap=bool(config.raw.get("final_logit_softcapping", config.family == "gemma2")),
         expert_ffn=(config.find("moe_ffn") or config.find("ffn") or 0) if experts else 0,
         encoder_layers=layers["encoder"] if both else count if config.family in ENCODERS else 0,
         decoder_layers=layers["decoder"] if both else 0 if config.family in ENCODERS else count,
         exact=exact,
         notes=notes,
     )
+
+
+BERT: Final = {"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "deberta-v2"}
+T5: Final = {"t5", "mt5", "umt5"}
+# transformers' own defaults are 0.1 for these where the file does not say, else 0
+DROPS_ATTENTION: Final = {*BERT, *T5, "gpt2", "gpt_bigcode"}
+DROPS: Final = {*DROPS_ATTENTION, "opt", "bart", "mbart", "pegasus", "marian"}
+DROPOUT: Final = ("hidden_dropout_prob", "resid_pdrop", "dropout_rate", "hidden_dropout", "resid_dropout", "dropout")
+ATTENTION_DROPOUT: Final = ("attention_probs_dropout_prob", "attn_pdrop", "dropout_rate", "attention_dropout")
+
+
+def _drops(config: Config, names: tuple[str, ...], usual: set[str]) -> bool:
+    """Is a share of the values dropped while it trains? Each dropout keeps a mask."""
+    said = next((value for name in names if isinstance(value := config.raw.get(name), int | float)), None)
+    return config.family in usual if said is None else said > 0
+
+
+def _shared_ffn(config: Config) -> int:
+    """The width of the experts that every token meets, all together."""
+    if config.family == "qwen2_moe":
+        return config.positive("shared_expert_intermediate_size", 5632)
+    if config.family in ("deepseek_v2", "deepseek_v3"):
+        return config.number("n_shared_experts", 1) * (config.find("moe_ffn") or 0)
+    return 0
 
 
 def _gated(config: Config) -> bool:
@@ -134,6 +166,9 @@ def _activation(config: Config) -> str:
         "bloom": "bloom",
         "opt": "relu",
     }
+    if config.family in T5:  # "gated-gelu" is written in Python there
+        words = config.text("feed_forward_proj", "relu" if config.family == "t5" else "gated-gelu").split("-")
+        return "gelu_new" if words == ["gated", "gelu"] else words[-1]
     said = next(
         (
             config.text(key, "")

@@ -1,7 +1,5 @@
 """The numbers that every account is made of: a shape, a training and a strategy brought together."""
 
-from typing import Final
-
 import msgspec
 
 from dsdoctor.fit.activations import Activations, activations
@@ -48,9 +46,6 @@ def sizes(shape: ModelShape, training: Training, plan: Strategy) -> Sizes:
     )  # fmt: skip
 
 
-REUSE: Final = 1_000_000_000  # stage3_max_reuse_distance
-
-
 def gathers(s: Sizes) -> bool:
     """Does ZeRO-3 make whole parameters out of parts? On one GPU the part is the whole."""
     return s.plan.stage == 3 and (s.training.world > 1 or s.plan.parameters != "gpu")
@@ -60,11 +55,11 @@ def sub_groups(s: Sizes) -> list[int]:
     """ZeRO-3's optimizer works through its part in groups: tensors are added until there are sub_group_size elements."""
     if s.training.lora_rank or s.part <= s.training.buckets.sub_group:
         return [s.part]
-    groups, now = [], 0
+    groups, now, most, ranks = [], 0, s.training.buckets.sub_group, s.training.world
     for part in s.shape.parts:
-        for size in part.tensors * part.times:
-            now += share(size, s.training.world)
-            if now >= s.training.buckets.sub_group:
+        for size in tuple(-(-size // ranks) for size in part.tensors) * part.times:
+            now += size
+            if now >= most:
                 groups.append(now)
                 now = 0
     return [*groups, now] if now else groups

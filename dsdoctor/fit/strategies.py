@@ -35,9 +35,6 @@ STRATEGIES: Final = (
 )  # fmt: skip
 
 
-UNTESTED: Final = ("adamw-8bit", "adafactor", "sgd")  # optimizers that ZeRO takes only when told to
-
-
 def strategy(name: str) -> Strategy:
     return next(s for s in STRATEGIES if s.name == name)
 
@@ -78,63 +75,3 @@ def traffic(plan: Strategy, parameters: int, trained: int, training: Training) -
     if plan.parameters == "nvme":
         disk += (training.accumulation * 2 + 1) * width * parameters / ranks
     return Traffic(between_gpus=int(between), over_pcie=int(pcie), on_nvme=int(disk))
-
-
-def ds_config(plan: Strategy, training: Training, nvme_path: str = "/local_nvme") -> dict[str, object]:
-    """The DeepSpeed config of this strategy, with nothing in it that only restates a default."""
-    zero: dict[str, object] = {"stage": plan.stage}
-    defaults = type(training.buckets)()
-    if plan.stage:
-        if training.buckets.reduce != defaults.reduce:
-            zero["reduce_bucket_size"] = training.buckets.reduce
-        if plan.stage < 3 and training.buckets.allgather != defaults.allgather:
-            zero["allgather_bucket_size"] = training.buckets.allgather
-        if training.buckets.overlap is not None:
-            zero["overlap_comm"] = training.buckets.overlap
-    if plan.stage == 3:
-        zero |= _stage3(training)
-    for key, where in (("offload_optimizer", plan.optimizer), ("offload_param", plan.parameters)):
-        if where != "gpu":
-            zero[key] = {"device": where} | ({"nvme_path": nvme_path} if where == "nvme" else {})
-            if not training.pin_memory:
-                zero[key] |= {"pin_memory": False}  # type: ignore[operator]
-    config: dict[str, object] = {"train_micro_batch_size_per_gpu": training.micro_batch}
-    if training.accumulation != 1:
-        config["gradient_accumulation_steps"] = training.accumulation
-    if training.dtype != "fp32":
-        config[training.dtype] = {"enabled": True}
-    config["zero_optimization"] = zero
-    if plan.stage and training.optimizer in UNTESTED:  # DeepSpeed refuses them otherwise
-        config["zero_allow_untested_optimizer"] = True
-        if plan.optimizer != "gpu" and training.optimizer != "sgd":
-            config["zero_force_ds_cpu_optimizer"] = False
-    if optimizer := _optimizer(training):
-        config["optimizer"] = optimizer
-    return config
-
-
-def _stage3(training: Training) -> dict[str, object]:
-    given, default = training.buckets, type(training.buckets)()
-    pairs = {
-        "stage3_prefetch_bucket_size": (given.prefetch, default.prefetch),
-        "stage3_max_live_parameters": (given.live, default.live),
-        "stage3_param_persistence_threshold": (given.persistence, default.persistence),
-        "sub_group_size": (given.sub_group, default.sub_group),
-    }
-    return {key: value for key, (value, usual) in pairs.items() if value != usual}
-
-
-def _optimizer(training: Training) -> dict[str, object] | None:
-    """Those that DeepSpeed makes by itself; the others are the training script's (None)."""
-    match training.optimizer:
-        case "adamw":
-            return {"type": "AdamW", "params": {"lr": 1e-5}}
-        case "adamw-torch" | "adamw-fused":
-            fused = {"fused": True} if training.optimizer == "adamw-fused" else {}
-            return {"type": "AdamW", "params": {"lr": 1e-5, "torch_adam": True, **fused}}
-        case "lion":
-            return {"type": "Lion", "params": {"lr": 1e-5}}
-        case "sgd":
-            return {"type": "SGD", "params": {"lr": 1e-3}}
-        case _:
-            return None

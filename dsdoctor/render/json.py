@@ -32,11 +32,16 @@ def _encodable(value: Any) -> Any:
 
 def schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of the document that ``render`` writes."""
-    (root,), definitions = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
+    return schema_of(Report, "report", REPORT_SCHEMA_VERSION)
+
+
+def schema_of(kind: type[msgspec.Struct], name: str, version: int) -> dict[str, Any]:
+    """JSON Schema (2020-12) of what ``document`` makes of a value of this kind."""
+    (root,), definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:dsdoctor:report:{REPORT_SCHEMA_VERSION}",
-        "title": "dsdoctor report",
+        "$id": f"urn:dsdoctor:{name}:{version}",
+        "title": f"dsdoctor {name}",
         **root,
         "$defs": definitions,
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dsdoctor.fit.memory import need
 from dsdoctor.fit.rehearsal import reserved
-from tests.fit.measured import FILE, Row, asked, gpu_bytes, rows
+from tests.fit.measured import FILE, Row, asked, gpu_bytes, rows, shown_bytes
 
 GIB = 1 << 30
 
@@ -52,7 +52,7 @@ def main() -> None:
         peer, simple = deepspeed_says(row), accelerate_says(row)
         columns = {
             "gpu": said.gpu.bytes / real - 1,
-            "gpu as nvidia-smi": (reserved(shape, training, plan) + said.gpu.of("runtime")) / row["nvml_process"] - 1,
+            "gpu as nvidia-smi": (reserved(shape, training, plan) + said.gpu.of("runtime")) / shown_bytes(row) - 1,
             "host": said.host.bytes / training.gpus_per_node / host - 1,
             "deepspeed's gpu": peer[0] / real - 1 if peer else None,
             "deepspeed's host": peer[1] / training.gpus_per_node / host - 1 if peer else None,

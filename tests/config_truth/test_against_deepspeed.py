@@ -6,7 +6,7 @@ More of the same: `python -m tests.bench.config`.
 import importlib.util
 import json
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,9 @@ import pytest
 from dsdoctor.config_fix import apply, edits_of
 from dsdoctor.config_new import Device, Wish, problem
 from dsdoctor.config_new import text as new_config
+from dsdoctor.fit.strategies import STRATEGIES
+from dsdoctor.fit.training import OPTIMIZERS, Training
+from dsdoctor.fit.written import config_text
 from dsdoctor.model import Status
 from tests.config_truth.generator import configs, one_odd_value_each
 from tests.config_truth.judging import errors, verdicts
@@ -77,3 +80,10 @@ def test_deepspeed_takes_every_new_config(deepspeed: Oracle) -> None:
             wish = Wish(stage=stage, offload_optimizer=device, offload_param=device if stage == 3 else "none")
             if problem(wish) is None:
                 assert deepspeed.refuses(new_config(wish), ranks=8) is None, wish
+
+
+def test_deepspeed_takes_the_config_of_every_strategy(deepspeed: Oracle) -> None:
+    for plan, dtype, optimizer in product(STRATEGIES, ("bf16", "fp16", "fp32"), OPTIMIZERS):
+        asked = Training(dtype=dtype, optimizer=optimizer, micro_batch=2, accumulation=4)  # type: ignore[arg-type]
+        text = config_text(plan, asked, nvme_path="/tmp", framework="none")
+        assert deepspeed.refuses(text, ranks=2) is None, (plan.name, dtype, optimizer)

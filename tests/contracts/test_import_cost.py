@@ -30,3 +30,19 @@ def test_version_and_help_load_nothing_heavy(option: str) -> None:
 def test_a_check_loads_neither_torch_nor_textual() -> None:
     modules = loaded("check", "--static", "--json")
     assert not [m for m in modules if m.split(".")[0] in ("torch", "deepspeed", "textual")]
+
+
+def test_a_question_of_fit_loads_no_examination_and_draws_without_rich() -> None:
+    modules = loaded("fit", "--params", "70B", "--snapshot", "fixtures/machines/h200")
+    assert "dsdoctor.render.fit" in modules
+    heavy = {
+        "rich",
+        "textual",
+        "torch",
+        "dsdoctor.examination",
+        "dsdoctor.registry",
+        "dsdoctor.redact",
+        "dsdoctor_checks",
+    }
+    assert not heavy & modules
+    assert not [name for name in modules if name.startswith("dsdoctor.probes")]

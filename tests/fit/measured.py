@@ -8,7 +8,9 @@ from dsdoctor.fit.shapes import ModelShape, from_config
 from dsdoctor.fit.strategies import STRATEGIES, Strategy
 from dsdoctor.fit.training import Buckets, Optimizer, Training
 
-FILE: Final = Path(__file__).parents[2] / "fixtures/fit/h200.jsonl"
+FOLDER: Final = Path(__file__).parents[2] / "fixtures/fit"
+FILE: Final = FOLDER / "h200.jsonl"  # in view while the engine was made
+HOLDOUT: Final = FOLDER / "holdout.jsonl"  # measured when the engine had said its numbers: holdout_predicted.json
 OPTIMIZERS: Final[dict[str, Optimizer]] = {"fused": "adamw-fused", "foreach": "adamw-torch", "ds": "adamw"}
 Row = dict[str, Any]
 
@@ -27,12 +29,22 @@ def asked(row: Row) -> tuple[ModelShape, Training, Strategy]:
     training = Training(
         micro_batch=point["mb"], sequence=point["seq"], dtype=point["dtype"], optimizer=OPTIMIZERS[point["opt"]],
         checkpointing=point["ckpt"], attention=point["attn"], accumulation=point["gas"], gpus_per_node=point["world"],
-        pin_memory=point["pin"] is not False, zero_init=point["init"],
+        pin_memory=point["pin"] is not False, zero_init=point["init"], lora_rank=point.get("lora", 0),
         buckets=Buckets(reduce=zero.get("reduce_bucket_size", usual.reduce), allgather=zero.get("allgather_bucket_size", usual.allgather)),
     )  # fmt: skip
     return from_config(row["config"]), training, plan
 
 
+def beside(row: Row) -> int:
+    """What the process had on the GPU beside torch's allocator, when the last step was over."""
+    return int(row["nvml_process"] - row.get("reserved_end", row["peak_reserved"]))
+
+
 def gpu_bytes(row: Row) -> int:
     """What torch had allocated at once, and what the process had beside torch's allocator."""
-    return int(row["peak_allocated"] + row["nvml_process"] - row["peak_reserved"])
+    return int(row["peak_allocated"]) + beside(row)
+
+
+def shown_bytes(row: Row) -> int:
+    """The most that nvidia-smi showed of the process."""
+    return int(row["peak_reserved"]) + beside(row)

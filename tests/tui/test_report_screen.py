@@ -256,7 +256,7 @@ async def test_help_names_every_key(size: tuple[int, int]) -> None:
     async with app.run_test(size=size, notifications=True) as pilot:
         await reads(pilot, "CUDA012")
         await pilot.press("question_mark")
-        await reads(pilot, "Keys", "1 to 6", "smoke runs")
+        await reads(pilot, "Keys", "1 to 7", "smoke runs")
         seen = text(app)
         for _ in range(3):
             await pilot.press("pagedown")

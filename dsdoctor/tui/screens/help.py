@@ -10,7 +10,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 KEYS = (
-    ("1 to 6", "checks, plan, what can run here, ops, facts, smoke runs"),
+    ("1 to 7", "checks, plan, what can run here, ops, facts, smoke runs, will it fit"),
     ("Up Down", "select; Tab goes to the other side"),
     ("Enter", "read the selected line; open a family; go to a blocker"),
     ("Esc", "back to the list; end a search; close this page"),
@@ -18,7 +18,7 @@ KEYS = (
     ("/", "search the checks: code, message, cause, or a state such as unknown"),
     ("r", "look again at what the selected check or step is about"),
     ("R", "examine the whole machine anew"),
-    ("c", "copy the commands of the selected step, check, op or smoke run"),
+    ("c", "copy the commands of the selected step, check, op or smoke run, or of what fits"),
     ("C", "copy the commands of all steps"),
     ("q Ctrl-C", "quit; ends all that still runs"),
 )

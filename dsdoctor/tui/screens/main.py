@@ -1,4 +1,4 @@
-"""The report: headline, six panes, and the keys that act on what is selected."""
+"""The report: headline, seven panes, and the keys that act on what is selected."""
 
 import time
 from collections.abc import Callable
@@ -17,13 +17,14 @@ from dsdoctor.render.live import Live
 from dsdoctor.tui.widgets.capabilities import Capabilities
 from dsdoctor.tui.widgets.facts import Facts
 from dsdoctor.tui.widgets.findings import Findings
+from dsdoctor.tui.widgets.fit import FitPane
 from dsdoctor.tui.widgets.headline import Headline
 from dsdoctor.tui.widgets.ops import Ops
 from dsdoctor.tui.widgets.plan import Plan
 from dsdoctor.tui.widgets.smoke import SmokeRuns
 from dsdoctor.tui.widgets.text import clean, line
 
-AnyPane = Findings | Plan | Capabilities | Ops | Facts | SmokeRuns
+AnyPane = Findings | Plan | Capabilities | Ops | Facts | SmokeRuns | FitPane
 NARROW = 72  # columns: with fewer a list and its text do not fit side by side
 
 
@@ -37,7 +38,7 @@ class MainScreen(Screen[None]):
         Binding("c", "copy", "Copy"),
         Binding("C", "copy_all", "Copy all", show=False),
         Binding("down", "focus_pane", show=False),  # from the tabs, which have no use for it
-        *(Binding(str(n), f"pane('tab-{n}')", show=False) for n in range(1, 7)),
+        *(Binding(str(n), f"pane('tab-{n}')", show=False) for n in range(1, 8)),
     ]
 
     class Recheck(Message):
@@ -68,6 +69,8 @@ class MainScreen(Screen[None]):
                 yield Facts(id="facts")
             with TabPane("6 Smoke", id="tab-6"):
                 yield SmokeRuns(id="smoke")
+            with TabPane("7 Fit", id="tab-7"):
+                yield FitPane(id="fit")
         yield Static(id="note")
         yield Footer()
 
@@ -96,6 +99,7 @@ class MainScreen(Screen[None]):
             "tab-4": self.query_one(Ops),
             "tab-5": self.query_one(Facts),
             "tab-6": self.query_one(SmokeRuns),
+            "tab-7": self.query_one(FitPane),
         }
 
     def show(self, report: Report) -> None:

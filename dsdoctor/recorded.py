@@ -6,6 +6,7 @@ from pathlib import Path
 from dsdoctor import __version__
 from dsdoctor.facts import Fact, Snapshot, SnapshotError, Unavailable
 from dsdoctor.facts.snapshot import SECTIONS, decode, now
+from dsdoctor.readers.opened import content
 from dsdoctor.request import ExaminationError, Request
 
 SNAPSHOT_LIMIT = 64 * 1024 * 1024
@@ -21,7 +22,7 @@ def read_snapshot(name: str) -> Snapshot:
                 raise ExaminationError(f"{name} holds no facts.json: it is no recorded machine")
         if path.stat().st_size > SNAPSHOT_LIMIT:
             raise ExaminationError(f"{name} is larger than any snapshot ({path.stat().st_size} bytes)")
-        snapshot = decode(path.read_bytes(), name)
+        snapshot = decode(content(str(path), SNAPSHOT_LIMIT), name)
     except OSError as error:
         raise ExaminationError(f"{name} cannot be read: {error.strerror or error}") from None
     except SnapshotError as error:

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from dsdoctor import __version__
-from dsdoctor.facts import Fact, Snapshot, SnapshotError, Unavailable
+from dsdoctor.facts import DsConfig, Fact, Snapshot, SnapshotError, Unavailable
 from dsdoctor.facts.snapshot import SECTIONS, decode, now
 from dsdoctor.readers.opened import content
 from dsdoctor.request import ExaminationError, Request
@@ -78,11 +78,12 @@ def beside_the_config(request: Request) -> dict[str, Fact]:
     return found
 
 
-def with_config(snapshot: Snapshot, request: Request) -> Snapshot:
+def with_config(snapshot: Snapshot, request: Request, config: DsConfig | None = None) -> Snapshot:
+    """The snapshot with what the request gives beside the machine; ``config``: what ``request.config`` holds, when it was read."""
     snapshot = snapshot.replace(**beside_the_config(request))
     if not request.config:
         return snapshot
     from dsdoctor.readers import ds_config
 
     kept = {k: v for k, v in snapshot.unavailable.items() if k != "ds_config"}
-    return snapshot.replace(ds_config=ds_config.read(request.config), unavailable=kept)
+    return snapshot.replace(ds_config=config or ds_config.read(request.config), unavailable=kept)

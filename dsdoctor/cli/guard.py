@@ -16,7 +16,7 @@ def guarded(action: Callable[[], T]) -> T:
 
     Everything else that is raised is our defect: it goes on to ``last_words``.
     """
-    from dsdoctor.examination import ExaminationError
+    from dsdoctor.request import ExaminationError
     from dsdoctor.settings import SettingsError
 
     try:

@@ -1,14 +1,22 @@
 """Where a report goes and how wide, coloured and fancy it may be there."""
 
+import os
 import sys
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from dsdoctor.cli.privacy import shown
 from dsdoctor.cli.terminal import colour, columns, forget_stdout, takes
-from dsdoctor.examination import ExaminationError
 from dsdoctor.model import Report
 from dsdoctor.render import renderer
+from dsdoctor.request import ExaminationError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dsdoctor.config_examination import Judged
+
+_UNWRAPPED = 100_000
 
 
 class Screen(TypedDict):
@@ -53,6 +61,24 @@ def render_triage(report: Report, form: str, verbosity: int, *, to_file: bool, p
 
     page: Screen = {"width": 100, "color": False, "unicode": True} if to_file else _screen()
     return triage.render(shown(report, form, private), **page, verbosity=verbosity)
+
+
+def render_configs(files: "Sequence[Judged]", form: str, verbosity: int, *, to_file: bool, fail_on: str) -> str:
+    """Configs as a linter tells them; one report in every other format, and in JSON a list when there are several."""
+    if form != "text":
+        from dsdoctor.config_examination import together
+
+        reports = [judged.report for judged in files]
+        if form == "json" and len(reports) > 1:
+            return f"[{','.join(render(report, form, 0, to_file=to_file).rstrip() for report in reports)}]\n"
+        return render(together(reports), form, 0, to_file=to_file, fail_on=fail_on)
+    from dsdoctor.render import config
+
+    page: Screen = {"width": _UNWRAPPED, "color": False, "unicode": True} if to_file else _screen()
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
+        page["width"] = _UNWRAPPED  # a finding is one line then, for grep and editors
+    told = [judged._replace(report=shown(judged.report, form, None)) for judged in files]
+    return config.render(told, **page, verbosity=verbosity)
 
 
 def write(document: str, output: str | None) -> None:

@@ -51,7 +51,7 @@ class Scanner:
 
     def blame(self, stop: Stop) -> Stop:
         """What to tell instead of ``stop``: a text without quotes that took the bracket which is missed afterwards."""
-        if self.swallowed is None or self.swallowed[0] > stop.offset:
+        if self.swallowed is None:
             return stop
         at, text = self.swallowed
         word = re.split(r"[\s,}\]]", text, maxsplit=1)[0]
@@ -111,7 +111,7 @@ class Scanner:
                 return values, at + 1
             if at >= len(self.text):
                 if braces:
-                    raise Stop(f"the brace that opens at line {self.place(opened)[0]} is never closed", at)
+                    raise Stop("the brace that opens here is never closed", opened)
                 return values, at
             place = self.place(at)
             key, at = self.key(at)
@@ -134,7 +134,7 @@ class Scanner:
             if self.text[at : at + 1] == "]":
                 return values, at + 1
             if at >= len(self.text):
-                raise Stop(f"the bracket that opens at line {self.place(opened)[0]} is never closed", at)
+                raise Stop("the bracket that opens here is never closed", opened)
             value, at = self.value(at, f"{path}.{len(values)}", depth + 1)
             values.append(value)
             at = self.comma(at)

@@ -66,7 +66,7 @@ def test_duplicate_keys_are_named_with_their_path() -> None:
     ("text", "says", "line", "column"),
     [
         ('{"a": 1,\n "b": [1, 2}', "a value is missing", 2, 12),
-        ('{"a": {"b": 1}', "brace that opens at line 1 is never closed", 1, 15),
+        ('{"a": {"b": 1}', "the brace that opens here is never closed", 1, 1),
         ('{\n"a" 1}', 'a colon is missing after the key "a"', 2, 5),
         ('{"a: 1}\n', "the quote that opens here is not closed", 1, 2),
         ('{"a": "C:\\dir"}', "is no escape sequence", 1, 10),

@@ -46,9 +46,7 @@ def config_is_readable(config: DsConfig) -> Iterator[Finding]:
         message=f"{at}: {config.problem}",
         cause="config-path-not-found" if lost else "config-syntax",
         evidence=(Evidence(where=at, text=config.problem),),
-        remedy=remedy(config, "Name the right file; DeepSpeed takes one that is not there for base64")
-        if lost
-        else None,
+        remedy=remedy(config, _NAME_IT if lost else _WRITE_IT),
     )
 
 

@@ -1,6 +1,7 @@
 """Judge a ds_config by itself, or against a recorded machine: nothing here looks at the machine that it runs on."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -63,10 +64,15 @@ def look(request: Request, release: str | None, again: str | None = None, source
         release=release,
         report=_proved_by(report, again) if again else report,
         text=source.text,
-        safe=frozenset(apply(text, edits_of(report.verdicts)).done),
-        lean=frozenset(apply(text, edits_of(report.verdicts, lean=True)).done),
+        safe=_doable(text, edits_of(report.verdicts)),
+        lean=_doable(text, edits_of(report.verdicts, lean=True)),
         awaited=_awaited(report, knowledge),
     )
+
+
+@lru_cache(maxsize=1)  # there is often nothing more to leave out
+def _doable(text: str, edits: tuple[ConfigEdit, ...]) -> frozenset[ConfigEdit]:
+    return frozenset(apply(text, edits).done)
 
 
 def look_again(judged: Judged, text: str) -> Judged:

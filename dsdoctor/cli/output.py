@@ -5,8 +5,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+import msgspec
+
 from dsdoctor.cli.privacy import shown
 from dsdoctor.cli.terminal import colour, columns, forget_stdout, takes
+from dsdoctor.facts import Snapshot
 from dsdoctor.model import Report
 from dsdoctor.render import renderer
 from dsdoctor.request import ExaminationError
@@ -77,8 +80,14 @@ def render_configs(files: "Sequence[Judged]", form: str, verbosity: int, *, to_f
     page: Screen = {"width": _UNWRAPPED, "color": False, "unicode": True} if to_file else _screen()
     if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
         page["width"] = _UNWRAPPED  # a finding is one line then, for grep and editors
-    told = [judged._replace(report=shown(judged.report, form, None)) for judged in files]
-    return config.render(told, **page, verbosity=verbosity)
+    return config.render([_shown(judged) for judged in files], **page, verbosity=verbosity)
+
+
+def _shown(judged: "Judged") -> "Judged":
+    """Without tokens in what is told; of the facts the screen shows names and versions only."""
+    facts = judged.report.facts
+    told = shown(msgspec.structs.replace(judged.report, facts=Snapshot(tool_version="")), "text", None)
+    return judged._replace(report=msgspec.structs.replace(told, facts=facts))
 
 
 def write(document: str, output: str | None) -> None:

@@ -25,12 +25,12 @@ _DEVICE = click.Choice(["none", "cpu", "nvme"])
 @click.option("--write", is_flag=True, help="With --fix: mend the file.")
 @click.option("--lean", is_flag=True, help="Print the file mended, without what does nothing; with --fix as a patch.")
 @click.option("--new", is_flag=True, help="Print a lean config to start from instead.")
-@click.option("--stage", type=click.IntRange(0, 3), default=2, help="With --new: the ZeRO stage (2).")
-@click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]), default="bf16", help="With --new.")
-@click.option("--offload-optimizer", type=_DEVICE, default="none", help="With --new.")
-@click.option("--offload-param", type=_DEVICE, default="none", help="With --new.")
-@click.option("--nvme-path", metavar="FOLDER", default="/local_nvme", help="With --new: where NVMe offload goes.")
-@click.option("--micro-batch", type=click.IntRange(1), default=1, help="With --new: samples of a GPU at once (1).")
+@click.option("--stage", type=click.IntRange(0, 3), help="With --new: the ZeRO stage (2).")
+@click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]), help="With --new (bf16).")
+@click.option("--offload-optimizer", type=_DEVICE, help="With --new (none).")
+@click.option("--offload-param", type=_DEVICE, help="With --new (none).")
+@click.option("--nvme-path", metavar="FOLDER", help="With --new: where NVMe offload goes.")
+@click.option("--micro-batch", type=click.IntRange(1), help="With --new: samples of a GPU at once (1).")
 @click.option("--fail-on", type=click.Choice(["error", "warning", "never"]), help="Exit 1 at this severity (error).")
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "junit", "sarif", "github"]))
@@ -38,6 +38,16 @@ _DEVICE = click.Choice(["none", "cpu", "nvme"])
 @click.option("-v", "--verbose", count=True, help="Also evidence and passed checks.")
 def command(**values: Any) -> None:
     """Is this ds_config right? Judge FILEs ('-' reads standard input), mend them, or begin a new one."""
-    from dsdoctor.cli.config_run import begin, judge_files
+    sys.exit(guarded(lambda: _begin(values) if values["new"] else _judge(values)))
 
-    sys.exit(guarded(lambda: begin(values) if values["new"] else judge_files(values)))
+
+def _begin(values: dict[str, Any]) -> int:
+    from dsdoctor.cli.config_begin import begin
+
+    return begin(values)
+
+
+def _judge(values: dict[str, Any]) -> int:
+    from dsdoctor.cli.config_run import judge_files
+
+    return judge_files(values)

@@ -1,8 +1,5 @@
 """`dsdoctor config --fix` and `--lean`: the patch, or the file itself."""
 
-import os
-import stat
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +7,10 @@ import click
 
 from dsdoctor.cli.exit_codes import exit_code
 from dsdoctor.cli.output import write
+from dsdoctor.cli.replacing import replace
 from dsdoctor.config_examination import Judged, look_again, mend
 from dsdoctor.config_fix import diff
-from dsdoctor.readers.ds_config import BASE64, STDIN
 from dsdoctor.render.plain import clean, one_line
-from dsdoctor.request import ExaminationError
 
 
 def mend_files(files: Sequence[Judged], values: dict[str, Any], fail_on: str) -> int:
@@ -46,30 +42,3 @@ def _told(judged: Judged, after: Judged, written: bool) -> str:
     if written:
         return f"{judged.name}: mended; {rest}"
     return f"{judged.name}: not written (--write does it); then {rest}"
-
-
-def replace(path: str, old: str, new: str) -> None:
-    """Put ``new`` in the place of ``old``, whole or not at all; a link stays one, and its file keeps its rights.
-
-    Raises ExaminationError where there is no such file, or it changed meanwhile.
-    """
-    if path in (STDIN, BASE64) or not os.path.isfile(path):
-        raise ExaminationError(f"{path} is no file that can be written; leave --write out and apply the patch")
-    real, spare = os.path.realpath(path), None
-    try:
-        with open(real, "rb") as file:
-            if file.read() != old.encode("utf-8"):
-                raise ExaminationError(f"{path} changed while it was judged; nothing was written")
-            rights = os.fstat(file.fileno())
-        number, spare = tempfile.mkstemp(prefix=".dsdoctor-", dir=os.path.dirname(real))
-        with os.fdopen(number, "wb") as file:
-            file.write(new.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(spare, stat.S_IMODE(rights.st_mode))
-        os.replace(spare, real)
-    except OSError as error:
-        raise ExaminationError(f"{path} cannot be written: {error.strerror or error}") from None
-    finally:
-        if spare and os.path.exists(spare):
-            os.unlink(spare)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from dsdoctor.cli.config_begin import WISHES
 from dsdoctor.cli.exit_codes import exit_code
 from dsdoctor.cli.notes import notes
 from dsdoctor.cli.output import render_configs, write
@@ -47,23 +48,13 @@ def again(file: str, values: dict[str, Any]) -> str:
     return shlex.join(words)
 
 
-def begin(values: dict[str, Any]) -> int:
-    """Print a new config."""
-    from dsdoctor.config_new import Wish, problem, text
-
-    names = ("stage", "precision", "offload_optimizer", "offload_param", "nvme_path", "micro_batch")
-    wish = Wish(framework=values["framework"] or "none", **{name: values[name] for name in names})
-    if why := problem(wish):
-        raise ExaminationError(why)
-    write(text(wish), values["output"])
-    return 0
-
-
 def _usage(values: dict[str, Any]) -> None:
     """Raise ExaminationError for what makes no sense together."""
     files, form = values["files"], values["form"]
     if not files:
         raise ExaminationError("name a ds_config, or begin one with --new")
+    if strange := [name for name in WISHES if values[name] is not None]:
+        raise ExaminationError(f"--{strange[0].replace('_', '-')} belongs to --new")
     if files.count("-") > 1:
         raise ExaminationError("standard input can be read once")
     if values["write"] and not values["fix"]:

@@ -6,13 +6,13 @@ More of the same: `python -m tests.bench.config`.
 import importlib.util
 import json
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 
 import pytest
 
 from dsdoctor.config_fix import apply, edits_of
-from dsdoctor.config_new import Device, Wish, problem
+from dsdoctor.config_new import Device, Precision, Wish, problem
 from dsdoctor.config_new import text as new_config
 from dsdoctor.model import Status
 from tests.config_truth.generator import configs, one_odd_value_each
@@ -22,6 +22,7 @@ from tests.config_truth.oracle import Oracle
 TUTORIALS = sorted((Path(__file__).parents[2] / "fixtures" / "tutorial_configs").glob("*.json"))
 MADE = 300
 DEVICES: tuple[Device, ...] = ("none", "cpu", "nvme")
+PRECISIONS: tuple[Precision, ...] = ("bf16", "fp16", "fp32")
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="needs torch and deepspeed")
 
 
@@ -72,8 +73,10 @@ def test_safe_edits_make_no_config_worse(deepspeed: Oracle) -> None:
 
 
 def test_deepspeed_takes_every_new_config(deepspeed: Oracle) -> None:
-    for stage in range(4):
-        for device in DEVICES:
-            wish = Wish(stage=stage, offload_optimizer=device, offload_param=device if stage == 3 else "none")
-            if problem(wish) is None:
-                assert deepspeed.refuses(new_config(wish), ranks=8) is None, wish
+    asked = 0
+    for stage, precision, optimizer, param in product(range(4), PRECISIONS, DEVICES, DEVICES):
+        wish = Wish(stage=stage, precision=precision, offload_optimizer=optimizer, offload_param=param, micro_batch=3)
+        if problem(wish) is None:
+            assert deepspeed.refuses(new_config(wish), ranks=8) is None, wish
+            asked += 1
+    assert asked > 40

@@ -1,6 +1,7 @@
 """Judge a ds_config by itself, or against a recorded machine: nothing here looks at the machine that it runs on."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from dsdoctor.knowledge import Knowledge
 from dsdoctor.model import ConfigEdit, Platform, Report, Status
 from dsdoctor.readers import ds_config
 from dsdoctor.readers.ds_config import Source
+from dsdoctor.readers.opened import content
 from dsdoctor.recorded import read_snapshot, with_config
 from dsdoctor.request import ExaminationError, Request
 
@@ -28,6 +30,7 @@ class Judged(NamedTuple):
     release: str | None
     report: Report
     text: str | None  # None: it could not be read
+    beside: Mapping[str, str] = {}  # files of frameworks that were judged with it: name -> text
     safe: frozenset[ConfigEdit] = frozenset()  # what --fix does
     lean: frozenset[ConfigEdit] = frozenset()  # what --lean does
     awaited: Mapping[
@@ -64,10 +67,22 @@ def look(request: Request, release: str | None, again: str | None = None, source
         release=release,
         report=_proved_by(report, again) if again else report,
         text=source.text,
+        beside={
+            name: shown for name in (request.accelerate_config, request.training_args) if name for shown in _text(name)
+        },
         safe=_doable(text, edits_of(report.verdicts)),
         lean=_doable(text, edits_of(report.verdicts, lean=True)),
         awaited=_awaited(report, knowledge),
     )
+
+
+def _text(name: str) -> Iterator[str]:
+    """What a file says that was read before, for a screen to show; nothing when that is not possible."""
+    try:
+        if os.path.isfile(name):
+            yield content(name, ds_config.MOST_BYTES).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return
 
 
 @lru_cache(maxsize=1)  # there is often nothing more to leave out

@@ -33,14 +33,16 @@ def render(
 
 def _file(page: Page, judged: Judged, verbosity: int) -> None:
     found = sorted(counted_findings(judged.report.verdicts), key=lambda told: _order(judged, told[2]))
-    lines, before = lines_of(judged.text or ""), None
+    shown: tuple[str, list[Mark]] | None = None
     for told in (told for told in found if told[0] is not Severity.INFO):
         page.add()
-        marks = list(_marks(judged, told[2]))
         _finding(page, judged, told, verbosity)
-        if marks and marks != before:
-            add_excerpt(page, lines, marks)
-        before = marks
+        file = place.file if (place := place_of(told[2])) else judged.name
+        marks = list(_marks(judged, told[2], file))
+        if (file, marks) != shown:
+            text = judged.text if file == judged.name else judged.beside.get(file)
+            add_excerpt(page, lines_of(text or ""), marks)
+        shown = file, marks
         _mend(page, judged, told[2])
     _advice(page, judged, [told for told in found if told[0] is Severity.INFO], verbosity)
     if verbosity > 0:
@@ -57,7 +59,7 @@ def _finding(page: Page, judged: Judged, told: Told, verbosity: int) -> None:
     """``file:line:column: error CFG004 sentence``."""
     severity, verdict, finding = told
     place = place_of(finding)
-    head = f"{clean(':'.join(map(str, place)) if place else judged.name)}: "
+    head = f"{clean(':'.join(map(str, place)) if place else _whole(judged, finding))}: "
     tag = f"{severity.value} {verdict.code}"
     start = len(page.lines)
     page.wrap(f"{head}{tag} {_sentence(judged, finding)}", "", "    ")
@@ -66,6 +68,12 @@ def _finding(page: Page, judged: Judged, told: Told, verbosity: int) -> None:
         for evidence in finding.evidence[1:]:
             page.wrap(f"{_short(judged, evidence.where)}: {evidence.text}", f"    {page.bullet} ")
         page.add(page.paint(f"    cause: {finding.cause}, proof: {verdict.proof.value}", "dim"))
+
+
+def _whole(judged: Judged, finding: Finding) -> str:
+    """The file of a finding that has no place in it."""
+    where = finding.evidence[0].where if finding.evidence else ""
+    return where if where in judged.beside else judged.name
 
 
 def _sentence(judged: Judged, finding: Finding) -> str:
@@ -79,12 +87,12 @@ def _short(judged: Judged, text: str) -> str:
     return re.sub(rf"{re.escape(judged.name)}:(\d+):\d+", r"line \1", text)
 
 
-def _marks(judged: Judged, finding: Finding) -> Iterator[Mark]:
-    """What to show of the file: where the finding stands, and what else it names."""
+def _marks(judged: Judged, finding: Finding, file: str) -> Iterator[Mark]:
+    """What to show of ``file``: where the finding stands, and what else it names there."""
     places = [place_in(evidence.where) for evidence in finding.evidence]
     first = places[0] if places else None
     for place in dict.fromkeys(places):
-        if isinstance(place, Place) and place.file == judged.name:
+        if isinstance(place, Place) and place.file == file:
             yield Mark(place.line, place.column, finding.subject is not None, place == first)
     twins = [edit.key for edit in finding.remedy.edits if edit.action == "drop-twins"] if finding.remedy else []
     text = (judged.text or "").removeprefix("\ufeff")

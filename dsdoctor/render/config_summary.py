@@ -19,7 +19,7 @@ def add_summary(page: Page, files: Sequence[Judged]) -> None:
     """The last lines of the screen."""
     page.add()
     sound = [judged for judged in files if not judged.report.counts.errors + judged.report.counts.warnings]
-    judged_for = f"udged for {', '.join(_judged_for(files[0].report.facts, [judged.report for judged in files]))}."
+    judged_for = f"udged for {', '.join(dict.fromkeys(_judged_for(files[0].report.facts, [judged.report for judged in files])))}."
     for judged in sound:
         passed = judged.report.counts.passed
         said = f"{judged.name}: nothing is wrong ({passed} checks passed)"

@@ -50,8 +50,9 @@ def _result(severity: Severity, verdict: Verdict, finding: Finding) -> dict[str,
 
 def _fingerprint(verdict: Verdict, finding: Finding) -> str:
     """The same for the same finding in every run: made of what it is about, not of the values that were found."""
-    parts = "\n".join((verdict.code, finding.cause, one_line(finding.subject or "")))
-    return hashlib.sha256(parts.encode()).hexdigest()[:32]
+    place = place_of(finding)
+    parts = [verdict.code, finding.cause, one_line(finding.subject or ""), *([one_line(place.file)] if place else [])]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
 def _location(finding: Finding) -> dict[str, Any]:

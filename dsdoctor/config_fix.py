@@ -4,7 +4,6 @@ Pure: nothing is read or written. An edit whose place is not clear, or that touc
 a text that would not be read afterwards, or would say something else than what was meant, is given back as it was.
 """
 
-import difflib
 import json
 import re
 from collections.abc import Iterable
@@ -58,25 +57,33 @@ def apply(text: str, edits: Iterable[ConfigEdit]) -> Fixed:
 
 
 def _at_once(text: str, edits: tuple[ConfigEdit, ...]) -> Fixed:
-    """The edits that can be made without touching each other."""
+    """The edits that can be made without touching each other: usually all, else one is tried after the other."""
     places = spans(text)
-    done: list[ConfigEdit] = []
-    left: list[ConfigEdit] = []
-    changes: list[Change] = []
+    clear: list[tuple[ConfigEdit, list[Change]]] = []
     for edit in edits:
         wanted = _changes(text, [p for p in places if p.path == edit.key], edit)
-        if wanted and not any(_touch(new, old) for new in wanted for old in changes):
-            trial = _written(text, [*changes, *wanted])
-            if _says(trial, text, [*done, edit]):
-                changes += wanted
-                done.append(edit)
-                continue
-        left.append(edit)
-    return Fixed(_written(text, changes), tuple(done), tuple(left))
+        if wanted and not any(_touch(new, old) for new in wanted for _, others in clear for old in others):
+            clear.append((edit, wanted))
+    if not _holds(text, clear):
+        tried, clear = clear, []
+        for one in tried:
+            clear += [one] if _holds(text, [*clear, one]) else []
+    done = tuple(edit for edit, _ in clear)
+    return Fixed(_with(text, clear), done, tuple(edit for edit in edits if edit not in done))
+
+
+def _with(text: str, made: list[tuple[ConfigEdit, list[Change]]]) -> str:
+    return _written(text, (change for _, changes in made for change in changes))
+
+
+def _holds(text: str, made: list[tuple[ConfigEdit, list[Change]]]) -> bool:
+    return _says(_with(text, made), text, [edit for edit, _ in made])
 
 
 def diff(old: str, new: str, path: str) -> str:
     """A unified diff, as ``patch`` takes it."""
+    import difflib
+
     name = path.lstrip("/")
     lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

@@ -3,38 +3,34 @@
 import difflib
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from dsdoctor import __version__, registry
-from dsdoctor.capabilities import assess
+from dsdoctor.diagnosis import diagnose, select_checks
 from dsdoctor.events import Event, Observer, nobody
-from dsdoctor.facts import Fact, Purpose, SmokeRun, Snapshot, Unavailable
+from dsdoctor.facts import Fact, SmokeRun, Snapshot, Unavailable
 from dsdoctor.facts.snapshot import SECTIONS, now
 from dsdoctor.incident import beside, read_incident
-from dsdoctor.judge import judge
 from dsdoctor.knowledge import Knowledge
-from dsdoctor.model import Check, Counts, Platform, Report, Severity, Status, Verdict
-from dsdoctor.op_verdicts import judge_ops
-from dsdoctor.plan import counted_findings, make_plan, rank_causes
+from dsdoctor.model import Report
 from dsdoctor.probes import ProbeFailed
 from dsdoctor.recorded import read_ds_report, read_snapshot, with_config
 from dsdoctor.request import ExaminationError, Request
 from dsdoctor.smoke.order import Job, SmokeOrder, UnknownRecipe, check_names, jobs
-from dsdoctor.triage import tell, weigh
 
 if TYPE_CHECKING:
     from dsdoctor.probes.op_builds import Order
 
-Outcome = Literal["healthy", "warnings", "problems", "incomplete"]
 __all__ = [
     "ExaminationError",
     "InterruptedExamination",
     "Request",
     "diagnose",
     "examine",
+    "load_knowledge",
     "recheck",
     "take_snapshot",
     "triage",
@@ -184,17 +180,6 @@ def load_knowledge() -> Knowledge:
         raise ExaminationError(str(error), exit_code=3) from None
 
 
-def select_checks(knowledge: Knowledge, request: Request) -> tuple[Check, ...]:
-    """The checks that the request asks for. Raises ExaminationError for an unknown code or family."""
-    try:
-        chosen = registry.select(knowledge.checks, request.only, request.skip)
-    except registry.UnknownSelection as error:
-        raise ExaminationError(str(error)) from None
-    if not chosen:
-        raise ExaminationError("--only and --skip together leave no check")
-    return chosen
-
-
 def take_snapshot(request: Request, observe: Observer = nobody) -> Snapshot:
     """Facts from the machine, a snapshot file, or a pasted ds_report. Raises ExaminationError or InterruptedExamination."""
     if request.snapshot:
@@ -208,40 +193,6 @@ def take_snapshot(request: Request, observe: Observer = nobody) -> Snapshot:
         return _interruptible(blank, lambda: survey.examine_all(request, observe))
     except ProbeFailed as failed:  # no patient
         raise ExaminationError(failed.unavailable.detail) from None
-
-
-def diagnose(snapshot: Snapshot, knowledge: Knowledge, request: Request = Request()) -> Report:  # noqa: B008
-    """The pure part: verdicts, capabilities, causes and plan of a snapshot."""
-    snapshot = snapshot.replace(purpose=_purpose(snapshot, knowledge, request))
-    checks = select_checks(knowledge, request)
-    settings = request.settings
-    verdicts = judge(checks, snapshot, settings.severities, settings.ignored)
-    causes = rank_causes(verdicts, knowledge.causes)
-    if snapshot.log is not None:
-        causes = weigh(causes, verdicts, snapshot.log)
-    plan = make_plan(causes, verdicts, knowledge.causes)
-    specs = knowledge.ops(snapshot) if knowledge.ops else ()
-    ops = judge_ops(specs, checks, verdicts, snapshot) if not request.only else ()
-    counts = _count(verdicts)
-    describe = knowledge.describe_platform
-    return Report(
-        tool_version=__version__,
-        outcome=_outcome(counts, verdicts),
-        summary=_summary(
-            counts, verdicts, [c.title for c in causes if c.explained_by is None and c.severity is Severity.ERROR]
-        ),
-        patient=_patient(snapshot),
-        platform=describe(snapshot) if describe else Platform(headline="unknown platform"),
-        counts=counts,
-        facts=snapshot,
-        verdicts=verdicts,
-        capabilities=assess(knowledge.capabilities, checks, verdicts, snapshot, ops) if not request.only else (),
-        ops=ops,
-        causes=causes,
-        plan=plan,
-        story=tell(snapshot.log, causes) if snapshot.log is not None else None,
-        problems=knowledge.problems,
-    )
 
 
 def _interruptible(base: Snapshot, look: Callable[[], tuple[dict[str, Fact], dict[str, Unavailable]]]) -> Snapshot:
@@ -259,50 +210,3 @@ def _assemble(base: Snapshot, found: dict[str, Fact], missing: dict[str, Unavail
     gone = dict.fromkeys(missing.keys() - found.keys())
     unavailable = {k: v for k, v in {**base.unavailable, **missing}.items() if k not in found}
     return base.replace(**found, **gone, unavailable=unavailable)
-
-
-def _purpose(snapshot: Snapshot, knowledge: Knowledge, request: Request) -> Purpose | None:
-    wanted = request.purpose or request.settings.purpose
-    if wanted and wanted != "auto":
-        return Purpose(name=wanted, because="--purpose" if request.purpose else "dsdoctor's settings", guessed=False)  # type: ignore[arg-type]
-    if snapshot.purpose is not None:
-        return snapshot.purpose
-    return knowledge.guess_purpose(snapshot) if knowledge.guess_purpose else None
-
-
-def _patient(snapshot: Snapshot) -> str:
-    python = snapshot.python
-    if python is None:
-        return f"no interpreter ({snapshot.origin})"
-    kind = {"system": "no virtual environment", "embedded": "embedded"}.get(python.environment, python.environment)
-    return f"{python.executable} (Python {python.version}, {kind}; {python.chosen_because})"
-
-
-def _count(verdicts: Iterable[Verdict]) -> Counts:
-    verdicts = tuple(verdicts)
-    severities = [severity for severity, _, _ in counted_findings(verdicts)]
-    by_status = {s.value: sum(v.status is s for v in verdicts) for s in Status}
-    by_severity = {f"{s.value}s": sum(found is s for found in severities) for s in Severity}
-    return Counts(**by_status, **by_severity)
-
-
-def _outcome(counts: Counts, verdicts: Iterable[Verdict]) -> Outcome:
-    if counts.errors:
-        return "problems"
-    if counts.warnings:
-        return "warnings"
-    undecided = any(v.status in (Status.UNKNOWN, Status.CRASHED) and v.severity is Severity.ERROR for v in verdicts)
-    return "incomplete" if undecided or not counts.passed else "healthy"
-
-
-def _summary(counts: Counts, verdicts: Iterable[Verdict], roots: list[str]) -> str:
-    if counts.errors:
-        plural = "s" if counts.errors > 1 else ""
-        named = f"{roots[0]}" + (f" (and {len(roots) - 1} more)" if len(roots) > 1 else "") if roots else "see below"
-        return f"{counts.errors} error{plural}, {counts.warnings} warning{'s' if counts.warnings != 1 else ''}. Mend first: {named}."
-    if counts.warnings:
-        return f"No error, {counts.warnings} warning{'s' if counts.warnings != 1 else ''}."
-    unknown = counts.unknown + counts.crashed
-    if _outcome(counts, verdicts) == "incomplete":
-        return f"Nothing wrong in what could be looked at, but {unknown} checks could not be decided."
-    return f"Nothing is wrong: {counts.passed} checks passed."

@@ -4,8 +4,9 @@ import sys
 from pathlib import Path
 
 from dsdoctor import __version__
-from dsdoctor.facts import Fact, Snapshot, SnapshotError, Unavailable
+from dsdoctor.facts import DsConfig, Fact, Snapshot, SnapshotError, Unavailable
 from dsdoctor.facts.snapshot import SECTIONS, decode, now
+from dsdoctor.readers.opened import content
 from dsdoctor.request import ExaminationError, Request
 
 SNAPSHOT_LIMIT = 64 * 1024 * 1024
@@ -21,7 +22,7 @@ def read_snapshot(name: str) -> Snapshot:
                 raise ExaminationError(f"{name} holds no facts.json: it is no recorded machine")
         if path.stat().st_size > SNAPSHOT_LIMIT:
             raise ExaminationError(f"{name} is larger than any snapshot ({path.stat().st_size} bytes)")
-        snapshot = decode(path.read_bytes(), name)
+        snapshot = decode(content(str(path), SNAPSHOT_LIMIT), name)
     except OSError as error:
         raise ExaminationError(f"{name} cannot be read: {error.strerror or error}") from None
     except SnapshotError as error:
@@ -77,11 +78,12 @@ def beside_the_config(request: Request) -> dict[str, Fact]:
     return found
 
 
-def with_config(snapshot: Snapshot, request: Request) -> Snapshot:
+def with_config(snapshot: Snapshot, request: Request, config: DsConfig | None = None) -> Snapshot:
+    """The snapshot with what the request gives beside the machine; ``config``: what ``request.config`` holds, when it was read."""
     snapshot = snapshot.replace(**beside_the_config(request))
     if not request.config:
         return snapshot
     from dsdoctor.readers import ds_config
 
     kept = {k: v for k, v in snapshot.unavailable.items() if k != "ds_config"}
-    return snapshot.replace(ds_config=ds_config.read(request.config), unavailable=kept)
+    return snapshot.replace(ds_config=config or ds_config.read(request.config), unavailable=kept)

@@ -1,17 +1,18 @@
 """Find the check families that are installed, and choose among their checks."""
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module, metadata
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from dsdoctor.knowledge import CapabilitySpec, CauseInfo, Knowledge
 from dsdoctor.model import Check
+from dsdoctor.plugins import Plugin, plugins
 
 CHECKS_GROUP = "dsdoctor.checks"
 KNOWLEDGE_GROUP = "dsdoctor.knowledge"
-_HOOKS = ("guess_purpose", "describe_platform", "ops")
+_HOOKS = ("guess_purpose", "describe_platform")
+_OWN = "dsdoctor"
 
 
 class NothingInstalled(RuntimeError):
@@ -23,7 +24,8 @@ class UnknownSelection(ValueError):
 
 
 def load(named: str = "") -> Knowledge:
-    """Load every installed plug-in, or only the check families whose entry point begins with ``named``. One that fails to load is reported in ``problems`` and left out.
+    """Load every installed plug-in, or of our own check families only those whose entry point begins with ``named``, and what
+    their findings need. One that fails to load is reported in ``problems`` and left out.
 
     Raises NothingInstalled when no check was found, and ValueError when two checks share a code.
     """
@@ -33,16 +35,19 @@ def load(named: str = "") -> Knowledge:
     hooks: dict[str, Any] = {}
     signatures: list[Callable[[], Iterable[str]]] = []
     problems: list[str] = []
-    installed = metadata.entry_points()  # once: it reads a file of every package
-    for entry in (entry for entry in _entries(installed, CHECKS_GROUP) if entry.name.startswith(named)):
+    installed = plugins(CHECKS_GROUP, KNOWLEDGE_GROUP)
+    wanted = [e for e in installed[CHECKS_GROUP] if e.package != _OWN or e.name.startswith(named)]
+    for entry in wanted:
         module = _module(entry, problems)
         if module is not None:
             checks += checks_of(module)
-    for entry in _entries(installed, KNOWLEDGE_GROUP):
+    for entry in installed[KNOWLEDGE_GROUP]:
         module = _module(entry, problems)
         if module is not None:
             causes.append(getattr(module, "causes", dict)())
-            capabilities += getattr(module, "CAPABILITIES", ())
+            if not named:  # some checks do not tell what can run
+                capabilities += getattr(module, "CAPABILITIES", ())
+                hooks |= {"ops": module.ops} if hasattr(module, "ops") else {}
             if hasattr(module, "signatures"):
                 signatures.append(module.signatures)
             hooks |= {name: getattr(module, name) for name in _HOOKS if hasattr(module, name)}
@@ -76,6 +81,8 @@ def select(checks: Iterable[Check], only: Sequence[str] = (), skip: Sequence[str
     wanted, unwanted = {o.upper() for o in only}, {s.upper() for s in skip}
     strangers = sorted((wanted | unwanted) - names)
     if strangers:
+        import difflib
+
         near = difflib.get_close_matches(strangers[0], sorted(names), 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise UnknownSelection(f"no check or family is called {', '.join(strangers)}{hint}; see `dsdoctor list`")
@@ -88,11 +95,7 @@ def select(checks: Iterable[Check], only: Sequence[str] = (), skip: Sequence[str
     )
 
 
-def _entries(installed: Any, group: str) -> list[metadata.EntryPoint]:
-    return sorted(installed.select(group=group), key=lambda e: e.name)
-
-
-def _module(entry: metadata.EntryPoint, problems: list[str]) -> ModuleType | None:
+def _module(entry: Plugin, problems: list[str]) -> ModuleType | None:
     try:
         return import_module(entry.module)
     except Exception as error:  # a broken plug-in must not silence the others

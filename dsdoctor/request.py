@@ -1,10 +1,14 @@
 """What the user asked for, as one value that every stage can read; and the error when it cannot be had."""
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from dsdoctor.facts import RunPlan
 from dsdoctor.settings import Settings
-from dsdoctor.smoke.order import SmokeOrder
+
+if TYPE_CHECKING:
+    from dsdoctor.smoke.order import SmokeOrder
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -12,7 +16,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     python: str | None = None
     static: bool = False
-    smoke: SmokeOrder | None = None
+    smoke: "SmokeOrder | None" = None
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     config: str | None = None

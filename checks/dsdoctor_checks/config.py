@@ -28,6 +28,8 @@ from dsdoctor_checks.config_keys import (
 from dsdoctor_checks.config_types import SAID, range_problem, type_problem
 
 _PLACES = "config-syntax", "config-path-not-found"
+_NAME_IT = "Name the right file; DeepSpeed takes one that is not there for base64"
+_WRITE_IT = "Save it as JSON in UTF-8: texts in double quotes, a comma between settings, every bracket closed"
 
 
 @check("CFG001", "The DeepSpeed config can be read", causes=_PLACES, guards=["config"])
@@ -44,7 +46,7 @@ def config_is_readable(config: DsConfig) -> Iterator[Finding]:
         message=f"{at}: {config.problem}",
         cause="config-path-not-found" if lost else "config-syntax",
         evidence=(Evidence(where=at, text=config.problem),),
-        remedy=remedy(config, "Name the right file" if lost else f"Mend the text at {at}"),
+        remedy=remedy(config, _NAME_IT if lost else _WRITE_IT),
     )
 
 

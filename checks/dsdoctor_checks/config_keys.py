@@ -1,6 +1,5 @@
 """Questions to the table of DeepSpeed's config keys, and the words that all CFG findings share."""
 
-import difflib
 import json
 import re
 import shlex
@@ -9,15 +8,15 @@ from typing import Any, NamedTuple
 
 from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Evidence, Finding, Remedy, Severity, unknown
 from dsdoctor_checks import versions
-from dsdoctor_checks.tables import Later, table
+from dsdoctor_checks.tables import Later, Sections
 
-TABLE = Later(lambda: table("ds_config_keys"))
-KEYS = Later(lambda: table("ds_config_keys")["keys"])
-GONE = Later(lambda: table("ds_config_keys")["gone"])
+TABLE = Sections("ds_config_keys")
+KEYS = Later(lambda: TABLE["keys"])
+GONE = Later(lambda: TABLE["gone"])
 REFUSE = Later(lambda: dict.fromkeys(TABLE["blocks"]["refuse"]))  # blocks that stop at an unknown key (pydantic models)
 IGNORE = Later(lambda: dict.fromkeys(TABLE["blocks"]["ignore"]))
 FREE = Later(lambda: dict.fromkeys(TABLE["blocks"]["free"]))
-ALIASES = Later(lambda: {row["also"]: key for key, row in KEYS.items() if "also" in row})
+ALIASES = Later(lambda: {also: key for key, also in TABLE["keys"].having("also").items()})
 STAGE = "zero_optimization.stage"
 _MOST_EVIDENCE = 6
 
@@ -94,6 +93,8 @@ def blocks(config: DsConfig) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def nearest(key: str, names: Iterator[str] | list[str]) -> str | None:
     """The real name that ``key`` most looks like."""
+    import difflib
+
     found = difflib.get_close_matches(key.lower()[:100], list(names), n=1, cutoff=0.75)
     return found[0] if found else None
 

@@ -23,9 +23,9 @@ from dsdoctor_checks.config_keys import (  # fmt: skip
     told,
     whole,
 )
-from dsdoctor_checks.tables import table
+from dsdoctor_checks.tables import Sections
 
-_DEFAULTS = table("ds_config_defaults")
+_DEFAULTS = Sections("ds_config_defaults")
 _ZERO = "zero_optimization"
 _PARAM, _OPTIMIZER = f"{_ZERO}.offload_param", f"{_ZERO}.offload_optimizer"
 _MOST = 8  # settings named in one finding

@@ -1,14 +1,26 @@
 """What the engine is told about DeepSpeed's world: causes, capabilities, purposes, platforms."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from dsdoctor.api import CauseInfo, Gpus, Host, Platform, Purpose, Snapshot
 from dsdoctor_checks import tables
-from dsdoctor_checks.capabilities import CAPABILITIES
-from dsdoctor_checks.op_specs import specs as ops
 from dsdoctor_checks.tables import signatures
 
-__all__ = ["CAPABILITIES", "causes", "describe_platform", "guess_purpose", "ops", "signatures"]
+__all__ = ["causes", "describe_platform", "guess_purpose", "signatures"]
+
+
+def __getattr__(name: str) -> Any:
+    """CAPABILITIES and ops are loaded when they are asked for: who judges a config alone asks for neither."""
+    if name == "CAPABILITIES":
+        from dsdoctor_checks.capabilities import CAPABILITIES
+
+        return CAPABILITIES
+    if name == "ops":
+        from dsdoctor_checks.op_specs import specs
+
+        return specs
+    raise AttributeError(name)
 
 
 class Causes(Mapping[str, CauseInfo]):

@@ -45,7 +45,10 @@ def main() -> None:
     sys.excepthook = _last_words
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminated)
-    root(prog_name="dsdoctor")
+    try:
+        root(prog_name="dsdoctor")
+    finally:
+        gc.freeze()  # nor a last look at everything: the process ends
 
 
 def _terminated(number: int, frame: Any) -> None:

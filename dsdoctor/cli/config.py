@@ -23,33 +23,28 @@ _DEVICE = click.Choice(["none", "cpu", "nvme"])
 @click.option("--deepspeed", "release", metavar="VERSION", help="The DeepSpeed that will read it.")
 @click.option("--fix", is_flag=True, help="Print what can safely be mended, as a patch.")
 @click.option("--write", is_flag=True, help="With --fix: mend the file.")
-@click.option("--lean", is_flag=True, help="With --fix: also leave out what has no effect or says the default.")
+@click.option("--lean", is_flag=True, help="Print the file mended, without what does nothing; with --fix as a patch.")
 @click.option("--new", is_flag=True, help="Print a lean config to start from instead.")
-@click.option("--stage", type=click.IntRange(0, 3), default=2, help="With --new: the ZeRO stage (2).")
-@click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]), default="bf16", help="With --new.")
-@click.option("--offload-optimizer", type=_DEVICE, default="none", help="With --new.")
-@click.option("--offload-param", type=_DEVICE, default="none", help="With --new.")
-@click.option(
-    "--fail-on", type=click.Choice(["error", "warning", "never"]), default="error", help="Exit 1 at this severity."
-)
-@click.option("--json", "as_json", is_flag=True, help="The report as JSON (one FILE).")
+@click.option("--stage", type=click.IntRange(0, 3), help="With --new: the ZeRO stage (2).")
+@click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]), help="With --new (bf16).")
+@click.option("--offload-optimizer", type=_DEVICE, help="With --new (none).")
+@click.option("--offload-param", type=_DEVICE, help="With --new (none).")
+@click.option("--nvme-path", metavar="FOLDER", help="With --new: where NVMe offload goes.")
+@click.option("--micro-batch", type=click.IntRange(1), help="With --new: samples of a GPU at once (1).")
+@click.option("--fail-on", type=click.Choice(["error", "warning", "never"]), help="Exit 1 at this severity (error).")
+@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "junit", "sarif", "github"]))
+@click.option("-o", "--output", metavar="FILE", help="Write the result there instead of stdout.")
 @click.option("-v", "--verbose", count=True, help="Also evidence and passed checks.")
 def command(**values: Any) -> None:
-    """Is this ds_config right? Judge FILEs, mend them, or begin a new one."""
-    sys.exit(guarded(lambda: _new(values) if values["new"] else _judge(values)))
+    """Is this ds_config right? Judge FILEs ('-' reads standard input), mend them, or begin a new one."""
+    sys.exit(guarded(lambda: _begin(values) if values["new"] else _judge(values)))
 
 
-def _new(values: dict[str, Any]) -> int:
-    from dsdoctor.cli.output import write
-    from dsdoctor.config_new import Wish, problem, text
-    from dsdoctor.examination import ExaminationError
+def _begin(values: dict[str, Any]) -> int:
+    from dsdoctor.cli.config_begin import begin
 
-    names = ("stage", "precision", "offload_optimizer", "offload_param")
-    wish = Wish(framework=values["framework"] or "none", **{name: values[name] for name in names})
-    if why := problem(wish):
-        raise ExaminationError(why)
-    write(text(wish), None)
-    return 0
+    return begin(values)
 
 
 def _judge(values: dict[str, Any]) -> int:

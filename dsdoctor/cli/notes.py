@@ -1,6 +1,5 @@
 """What a user should know beside the report: it goes to stderr and changes no exit code."""
 
-import difflib
 from collections.abc import Iterator
 
 from dsdoctor.model import Report, Status
@@ -23,6 +22,8 @@ def notes(report: Report, request: Request, form: str) -> Iterator[str]:
 
 def _strangers(report: Report, request: Request) -> Iterator[str]:
     """Codes in the settings that no check has: perhaps of a plug-in that is not installed here, perhaps a typing error."""
+    import difflib
+
     settings = request.settings
     known = [v.code for v in report.verdicts]
     for code in sorted((settings.ignored.keys() | settings.severities.keys()) - set(known)):

@@ -63,8 +63,7 @@ def ops_options(function: F) -> F:
 def request(values: dict[str, Any]) -> "Request":
     """A Request from the shared options, over the project's settings. Raises SettingsError and ExaminationError."""
     from dsdoctor.cli.smoke_options import smoke_order
-    from dsdoctor.examination import ExaminationError
-    from dsdoctor.request import Request
+    from dsdoctor.request import ExaminationError, Request
     from dsdoctor.settings import load_settings
 
     for first, second in CONTRADICTIONS:

@@ -1,17 +1,26 @@
 """Where a report goes and how wide, coloured and fancy it may be there."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+import msgspec
+
 from dsdoctor.cli.privacy import shown
 from dsdoctor.cli.terminal import colour, columns, forget_stdout, takes
+from dsdoctor.facts import Snapshot
 from dsdoctor.model import Report
 from dsdoctor.render import renderer
 from dsdoctor.request import ExaminationError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dsdoctor.config_examination import Judged
     from dsdoctor.fit.report import FitReport
+
+_UNWRAPPED = 100_000
 
 
 class Screen(TypedDict):
@@ -56,6 +65,30 @@ def render_triage(report: Report, form: str, verbosity: int, *, to_file: bool, p
 
     page: Screen = {"width": 100, "color": False, "unicode": True} if to_file else _screen()
     return triage.render(shown(report, form, private), **page, verbosity=verbosity)
+
+
+def render_configs(files: "Sequence[Judged]", form: str, verbosity: int, *, to_file: bool, fail_on: str) -> str:
+    """Configs as a linter tells them; one report in every other format, and in JSON a list when there are several."""
+    if form != "text":
+        from dsdoctor.config_examination import together
+
+        reports = [judged.report for judged in files]
+        if form == "json" and len(reports) > 1:
+            return f"[{','.join(render(report, form, 0, to_file=to_file).rstrip() for report in reports)}]\n"
+        return render(together(reports), form, 0, to_file=to_file, fail_on=fail_on)
+    from dsdoctor.render import config
+
+    page: Screen = {"width": _UNWRAPPED, "color": False, "unicode": True} if to_file else _screen()
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
+        page["width"] = _UNWRAPPED  # a finding is one line then, for grep and editors
+    return config.render([_shown(judged) for judged in files], **page, verbosity=verbosity)
+
+
+def _shown(judged: "Judged") -> "Judged":
+    """Without tokens in what is told; of the facts the screen shows names and versions only."""
+    facts = judged.report.facts
+    told = shown(msgspec.structs.replace(judged.report, facts=Snapshot(tool_version="")), "text", None)
+    return judged._replace(report=msgspec.structs.replace(told, facts=facts))
 
 
 def write(document: str, output: str | None) -> None:

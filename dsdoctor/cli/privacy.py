@@ -4,9 +4,7 @@ What is made to be passed on (Markdown, HTML) is redacted. What is read beside t
 can be pasted. Tokens are in no document, and facts (JSON, snapshots) are always redacted: they hold the environment.
 """
 
-import getpass
 import os
-import socket
 
 import msgspec
 
@@ -35,6 +33,9 @@ def redacted(snapshot: Snapshot) -> Snapshot:
 
 def _whose() -> tuple[str, str | None, str]:
     """Home, user and host name of this machine."""
+    import getpass
+    import socket
+
     try:
         user: str | None = getpass.getuser()
     except (KeyError, OSError, ImportError):

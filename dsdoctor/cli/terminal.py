@@ -1,13 +1,14 @@
 """What may be sent to this stdout."""
 
 import os
-import shutil
 import sys
 
 
 def columns() -> int:
     """The width of the terminal; where there is none, COLUMNS or 100."""
     if sys.stdout.isatty():
+        import shutil
+
         return shutil.get_terminal_size((80, 24)).columns
     wish = os.environ.get("COLUMNS", "")
     return int(wish) if wish.isascii() and wish.isdigit() and int(wish) > 0 else 100

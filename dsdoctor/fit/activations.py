@@ -33,7 +33,11 @@ PLAIN_SOFTMAX: Final = {
 }  # eager attention whose softmax stays in 16 bits
 NARROW_LOSS: Final = {"bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "deberta-v2", "t5", "mt5", "umt5",
                       "bart", "mbart", "pegasus", "marian", "whisper"}  # cross entropy of the logits as they are  # fmt: skip
-MLP_TENSORS: Final = {"relu": 1, "gelu_new": 5, "relu2": 2}  # of the feed-forward's width, where there is no gate; else 2
+MLP_TENSORS: Final = {
+    "relu": 1,
+    "gelu_new": 5,
+    "relu2": 2,
+}  # of the feed-forward's width, where there is no gate; else 2
 GATED: Final = 4  # inputs of the activation, of the product with the gate (two), and of the last matrix
 MORE_GATED: Final = {"gelu_new": 3}  # an activation written in Python
 T5: Final = ("t5", "mt5", "umt5")

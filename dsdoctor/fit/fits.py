@@ -155,8 +155,14 @@ def may_fit(shape: ModelShape, training: Training, plan: Strategy, room: Room) -
     if plan.stage == 3:  # zero.Init needs less at the start and the same afterwards
         training = msgspec.structs.replace(training, zero_init=True)
     needed = need(shape, training, plan)
-    pairs = ((needed.gpu.bytes, GPU_SLACK, room.gpu), (needed.host.bytes, HOST_SLACK, room.host), (needed.nvme.bytes, 0.0, room.nvme))
-    return all(not bytes_ or (there is not None and with_slack(bytes_, slack) <= there) for bytes_, slack, there in pairs)
+    pairs = (
+        (needed.gpu.bytes, GPU_SLACK, room.gpu),
+        (needed.host.bytes, HOST_SLACK, room.host),
+        (needed.nvme.bytes, 0.0, room.nvme),
+    )
+    return all(
+        not bytes_ or (there is not None and with_slack(bytes_, slack) <= there) for bytes_, slack, there in pairs
+    )
 
 
 def highest_below(works: Callable[[int], bool], above: int) -> int:

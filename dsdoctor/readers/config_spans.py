@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from dsdoctor.readers.ds_config import Scanner, Stop
+from dsdoctor.readers.hjson import Scanner, Stop
 
 
 class Span(NamedTuple):

@@ -4,6 +4,7 @@ import os
 
 from dsdoctor.facts import AccelerateConfig, TrainingArgs
 from dsdoctor.readers import accelerate_config, training_args
+from dsdoctor.readers.opened import content
 
 MOST_BYTES = 1024 * 1024
 
@@ -28,8 +29,7 @@ def _read(path: str) -> tuple[str, str | None]:
     try:
         if os.path.isdir(path):
             return "", "it is a folder; name the file in it"
-        with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = content(path, MOST_BYTES)
     except FileNotFoundError:
         return "", "there is no such file"
     except (OSError, ValueError) as error:

@@ -9,8 +9,8 @@ from dsdoctor.fit.items import Account
 from dsdoctor.fit.report import FitReport
 from dsdoctor.render.fit_bars import Brush, Scale, bar, legend
 from dsdoctor.render.fit_words import again, answer, asked, free, gib, largest_words, moved, proof
+from dsdoctor.render.page import Page
 from dsdoctor.render.plain import one_line
-from dsdoctor.render.text import Page
 
 WORD_STYLES: Final = {"fits": "ready", "tight": "warning", "unknown": "unknown", "no": "blocked"}
 LEAST_BAR: Final = 16

@@ -1,7 +1,8 @@
 """GitHub Actions annotations: worst first; GitHub shows ten of a kind per step."""
 
-from dsdoctor.model import Evidence, Finding, Report, Severity, Verdict
+from dsdoctor.model import Finding, Report, Severity, Verdict
 from dsdoctor.plan import counted_findings
+from dsdoctor.render.place import place_of
 from dsdoctor.render.plain import clean, one_line
 
 SHOWN = 10
@@ -22,17 +23,15 @@ def render(report: Report) -> str:
 
 def _annotation(severity: Severity, verdict: Verdict, finding: Finding) -> str:
     commands = "".join(f"\n$ {c}" for c in (finding.remedy.commands if finding.remedy else ()))
-    place = _place(finding.evidence)
+    place = _place(finding)
     properties = [*place, f"title={_property(f'{verdict.code} {verdict.title}')}"]
     return f"::{_WORD[severity]} {','.join(properties)}::{_data(clean(finding.message + commands))}"
 
 
-def _place(evidence: tuple[Evidence, ...]) -> list[str]:
-    """file, line and column when the first evidence names them as ``file:line:column``."""
-    parts = evidence[0].where.rsplit(":", 2) if evidence else []
-    if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
-        return [f"file={_property(parts[0])}", f"line={parts[1]}", f"col={parts[2]}"]
-    return []
+def _place(finding: Finding) -> list[str]:
+    """file, line and column of a finding that stands in a file."""
+    place = place_of(finding)
+    return [f"file={_property(place.file)}", f"line={place.line}", f"col={place.column}"] if place else []
 
 
 def _data(text: str) -> str:

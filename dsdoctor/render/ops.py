@@ -1,8 +1,8 @@
 """The table of ops for people: what ds_report says, what dsdoctor says, and how well that is proved."""
 
 from dsdoctor.model import OpVerdict, Proof, Report
+from dsdoctor.render.page import Page
 from dsdoctor.render.plain import one_line
-from dsdoctor.render.text import Page
 
 SAID = {"okay": "[OKAY]", "no": "[NO]", "installed": "[YES]", None: "-"}
 _STYLE = {"builds": "ready", "fails": "blocked", "unknown": "unknown"}

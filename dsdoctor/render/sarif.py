@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from dsdoctor.model import Finding, Report, Severity, Verdict
 from dsdoctor.plan import counted_findings
+from dsdoctor.render.place import place_of
 from dsdoctor.render.plain import clean, one_line
 
 _LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -49,17 +50,15 @@ def _result(severity: Severity, verdict: Verdict, finding: Finding) -> dict[str,
 
 def _fingerprint(verdict: Verdict, finding: Finding) -> str:
     """The same for the same finding in every run: made of what it is about, not of the values that were found."""
-    parts = "\n".join((verdict.code, finding.cause, one_line(finding.subject or "")))
-    return hashlib.sha256(parts.encode()).hexdigest()[:32]
+    place = place_of(finding)
+    parts = [verdict.code, finding.cause, one_line(finding.subject or ""), *([one_line(place.file)] if place else [])]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
 def _location(finding: Finding) -> dict[str, Any]:
-    where = finding.evidence[0].where if finding.evidence else ""
-    file, _, column = where.rpartition(":")
-    file, _, line = file.rpartition(":")
-    if file and line.isdigit() and column.isdigit():
-        region = {"startLine": int(line), "startColumn": int(column)}
-        return {"physicalLocation": {"artifactLocation": {"uri": _uri(clean(file))}, "region": region}}
+    if place := place_of(finding):
+        region = {"startLine": place.line, "startColumn": place.column}
+        return {"physicalLocation": {"artifactLocation": {"uri": _uri(clean(place.file))}, "region": region}}
     return {"logicalLocations": [{"name": one_line(finding.subject or "") or "this machine", "kind": "resource"}]}
 
 

@@ -2,11 +2,12 @@
 
 from dsdoctor.facts import Smoke, SmokeRun
 from dsdoctor.model import Report
+from dsdoctor.render.page import Page
 from dsdoctor.render.plain import clean, cut, one_line
 from dsdoctor.render.smoke_details import Line, Part, parts, setup, title
 from dsdoctor.render.smoke_summary import CAUTION, COLUMNS, cells, sound, word
 from dsdoctor.render.spark import slice_of, sparkline
-from dsdoctor.render.text import Page, add_findings, add_plan
+from dsdoctor.render.text import add_findings, add_plan
 
 _GIVE_WAY = (
     "time",

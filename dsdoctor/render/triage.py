@@ -1,9 +1,10 @@
 """What killed a run, for people: the answer first, then how it went, what else it may be, what to type."""
 
 from dsdoctor.model import Link, Report, Story
+from dsdoctor.render.page import Page
 from dsdoctor.render.plain import cut
 from dsdoctor.render.story import headline, likely, meaning, nearest, reason, said, steps, sure
-from dsdoctor.render.text import Page, add_plan, add_unknowns
+from dsdoctor.render.text import add_plan, add_unknowns
 from dsdoctor.render.told import told
 
 CAUSES = 5  # that are shown without -v

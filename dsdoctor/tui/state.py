@@ -5,11 +5,11 @@ from collections.abc import Iterable
 import msgspec
 
 from dsdoctor.events import Event
-from dsdoctor.examination import ExaminationError
 from dsdoctor.facts import SmokeRun
 from dsdoctor.model import Proof, Report, Status, Verdict
 from dsdoctor.render import smoke_summary
 from dsdoctor.render.live import Live
+from dsdoctor.request import ExaminationError
 
 # Worst first. Each word has a style of its own, and is always shown: a colour alone says nothing.
 STYLES = {

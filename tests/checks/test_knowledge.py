@@ -109,7 +109,7 @@ def test_the_first_lines_name_the_platform(sections: tuple[Fact, ...], words: tu
 
 
 def spec(name: str) -> CapabilitySpec:
-    return next(s for s in knowledge.CAPABILITIES if s.name == name)
+    return next(s for s in CAPABILITIES if s.name == name)
 
 
 @pytest.mark.parametrize("name", ["zero1", "zero2", "zero3", "moe", "optimizer-offload-cpu"])

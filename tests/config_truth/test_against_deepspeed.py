@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dsdoctor.config_fix import apply, edits_of
-from dsdoctor.config_new import Device, Wish, problem
+from dsdoctor.config_new import Device, Precision, Wish, problem
 from dsdoctor.config_new import text as new_config
 from dsdoctor.fit.strategies import STRATEGIES
 from dsdoctor.fit.training import OPTIMIZERS, Training
@@ -25,6 +25,7 @@ from tests.config_truth.oracle import Oracle
 TUTORIALS = sorted((Path(__file__).parents[2] / "fixtures" / "tutorial_configs").glob("*.json"))
 MADE = 300
 DEVICES: tuple[Device, ...] = ("none", "cpu", "nvme")
+PRECISIONS: tuple[Precision, ...] = ("bf16", "fp16", "fp32")
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="needs torch and deepspeed")
 
 
@@ -75,11 +76,13 @@ def test_safe_edits_make_no_config_worse(deepspeed: Oracle) -> None:
 
 
 def test_deepspeed_takes_every_new_config(deepspeed: Oracle) -> None:
-    for stage in range(4):
-        for device in DEVICES:
-            wish = Wish(stage=stage, offload_optimizer=device, offload_param=device if stage == 3 else "none")
-            if problem(wish) is None:
-                assert deepspeed.refuses(new_config(wish), ranks=8) is None, wish
+    asked = 0
+    for stage, precision, optimizer, param in product(range(4), PRECISIONS, DEVICES, DEVICES):
+        wish = Wish(stage=stage, precision=precision, offload_optimizer=optimizer, offload_param=param, micro_batch=3)
+        if problem(wish) is None:
+            assert deepspeed.refuses(new_config(wish), ranks=8) is None, wish
+            asked += 1
+    assert asked > 40
 
 
 def test_deepspeed_takes_the_config_of_every_strategy(deepspeed: Oracle) -> None:

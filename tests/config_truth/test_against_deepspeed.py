@@ -5,7 +5,6 @@ More of the same: `python -m tests.bench.config`.
 
 import importlib.util
 import json
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -23,12 +22,6 @@ TUTORIALS = sorted((Path(__file__).parents[2] / "fixtures" / "tutorial_configs")
 MADE = 300
 DEVICES: tuple[Device, ...] = ("none", "cpu", "nvme")
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="needs torch and deepspeed")
-
-
-@pytest.fixture(scope="module")
-def deepspeed() -> Iterator[Oracle]:
-    with Oracle() as child:
-        yield child
 
 
 def test_nothing_that_deepspeed_refuses_is_passed(deepspeed: Oracle) -> None:

@@ -35,8 +35,8 @@ _NVME_ONLY = {
     _PARAM: ("buffer_count", "buffer_size", "max_in_cpu", "nvme_path"),
     _OPTIMIZER: ("buffer_count", "pipeline_read", "pipeline_write", "fast_init", "nvme_path"),
 }
-_FIRST_TWO = ("round_robin_gradients", "allgather_partitions", "allgather_bucket_size", "use_multi_rank_bucket_allreduce", "parameter_alignment")  # fmt: skip
-_LAST_ONLY = ("sub_group_size", "zero_hpz_partition_size", "memory_efficient_linear", "override_module_apply", "pipeline_loading_checkpoint",
+_FIRST_TWO = ("round_robin_gradients", "allgather_partitions", "allgather_bucket_size", "use_multi_rank_bucket_allreduce", "parameter_alignment", "ignore_unused_parameters")  # fmt: skip
+_LAST_ONLY = ("sub_group_size", "zero_hpz_partition_size", "memory_efficient_linear", "override_module_apply",
               "log_trace_cache_warnings", "save_muon_momentum_buffer_in_memory", "leaf_module")  # fmt: skip
 _NEVER = (
     "pipeline.stages",

@@ -43,14 +43,23 @@ def test_an_op_that_did_not_build_is_named_with_the_setting_that_asks_for_it() -
     assert not found("CFG042", offload, sound)
 
 
+def test_autocast_without_a_type_is_fp16() -> None:
+    t4 = Gpus(nvml="ok", devices=(Gpu(index=0, name="Tesla T4", compute_capability="7.5"),))
+    assert found("CFG040", config(torch_autocast={"enabled": True, "dtype": "bfloat16"}), t4)
+    assert not found("CFG040", config(torch_autocast={"enabled": True}), t4)
+
+
 def test_buckets_that_fill_a_small_gpu() -> None:
     tiny = Gpus(nvml="ok", devices=(Gpu(index=0, name="GTX 1650", compute_capability="7.5", total_bytes=4 * 2**30),))
     zero = config(zero_optimization={"stage": 2}, fp16={"enabled": True})
-    assert {f.subject for f in found("CFG043", zero, tiny)} == {
-        "zero_optimization.reduce_bucket_size",
-        "zero_optimization.allgather_bucket_size",
-    }
+    assert "0.9 GiB of the GPU's 4 GiB" in one("CFG043", zero, tiny).message
     assert not found("CFG043", zero, H200S)
+    twice = {"stage": 2, "overlap_comm": True}
+    assert "1.9 GiB" in one("CFG043", config(zero_optimization=twice, fp16={"enabled": True}), tiny).message
+    once = {"stage": 3, "overlap_comm": True}  # stage 3 has one buffer
+    assert "0.9 GiB" in one("CFG043", config(zero_optimization=once, bf16={"enabled": True}), tiny).message
+    scattered = config(zero_optimization={"stage": 2, "contiguous_gradients": False})
+    assert judged("CFG043", scattered, tiny).status is Status.NOT_APPLICABLE
     small = config(zero_optimization={"stage": 3, "reduce_bucket_size": 10**7}, fp16={"enabled": True})
     assert not found("CFG043", small, tiny)
 

@@ -37,7 +37,7 @@ def judge(text: str) -> str | None:
         file.write(text)
     try:
         DeepSpeedConfig(load_ds_config(FILE))  # as deepspeed.initialize does
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         return f"{type(error).__name__}: {error}"[:500]
     return None
 
@@ -60,7 +60,7 @@ def through(asked: dict[str, Any]) -> dict[str, Any]:
         {"hf": trainer, "accelerate": accelerated}[asked["framework"]](asked)
     except ReachedError as arrived:
         return {"config": arrived.args[0]}
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         return {"error": f"{type(error).__name__}: {error}"[:900]}
     finally:
         os.environ.clear()

@@ -5,7 +5,18 @@ Source of the rules: runtime/config.py and the pydantic models of deepspeed 0.19
 
 from collections.abc import Iterator
 
-from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Evidence, Finding, Severity, check, not_applicable, unknown
+from dsdoctor.api import (
+    ConfigEdit,
+    ConfigWords,
+    DeepSpeed,
+    DsConfig,
+    Evidence,
+    Finding,
+    Severity,
+    check,
+    not_applicable,
+    unknown,
+)
 from dsdoctor_checks.config_edits import current, letters, rename, unquote
 from dsdoctor_checks.config_keys import (
     GONE,
@@ -24,6 +35,7 @@ from dsdoctor_checks.config_keys import (
     remedy,
     row,
     shown,
+    taken_here,
 )
 from dsdoctor_checks.config_types import SAID, range_problem, type_problem
 
@@ -87,11 +99,14 @@ def _stranger(config: DsConfig, name: str, key: str, cause: str, severity: Sever
     causes=["config-unknown-key-silent", "config-misplaced-section"],
     severity=Severity.WARNING,
 )
-def top_keys_are_known(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[Finding]:
-    """DeepSpeed ignores unknown top-level keys: with "zero_optimisation" a run goes on without ZeRO and says nothing."""
+def top_keys_are_known(config: DsConfig, deepspeed: DeepSpeed | None, words: ConfigWords | None) -> Iterator[Finding]:
+    """DeepSpeed ignores unknown top-level keys: with "zero_optimisation" a run goes on without ZeRO and says nothing.
+
+    With a live probe the DeepSpeed here is asked, too: a key that its config class looks for is no stranger.
+    """
     known = children("")
-    strangers = [key for key in parsed(config).values if key not in known]
-    if strangers and newer_than_table(deepspeed):
+    strangers = [key for key in parsed(config).values if key not in known and not taken_here(words, key)]
+    if strangers and newer_than_table(deepspeed) and words is None:
         unknown(
             f"this DeepSpeed is newer than the table ({TABLE['about']['deepspeed']}), which lacks {plain(strangers[0])}"
         )
@@ -105,10 +120,13 @@ def top_keys_are_known(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterato
     causes=["config-unknown-zero-key", "config-unknown-key-silent", "config-misplaced-section"],
     guards=["config"],
 )
-def section_keys_are_known(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[Finding]:
+def section_keys_are_known(
+    config: DsConfig, deepspeed: DeepSpeed | None, words: ConfigWords | None
+) -> Iterator[Finding]:
     """Some sections (zero_optimization, fp16, bf16, monitors) stop at an unknown key, the others ignore it."""
-    found = [(name, key) for name, held in blocks(parsed(config)) for key in held if key not in children(name)]
-    if found and newer_than_table(deepspeed):
+    strange = [(name, key) for name, held in blocks(parsed(config)) for key in held if key not in children(name)]
+    found = [(name, key) for name, key in strange if not taken_here(words, f"{name}.{key}")]
+    if found and newer_than_table(deepspeed) and words is None:
         unknown(
             f"this DeepSpeed is newer than the table ({TABLE['about']['deepspeed']}), which lacks {plain('.'.join(found[0]))}"
         )
@@ -210,14 +228,14 @@ def keys_are_current(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[
     causes=["config-unknown-zero-key", "config-unknown-key-silent"],
     severity=Severity.WARNING,
 )
-def keys_are_not_too_new(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[Finding]:
+def keys_are_not_too_new(config: DsConfig, deepspeed: DeepSpeed | None, words: ConfigWords | None) -> Iterator[Finding]:
     """A key of a later release is unknown to an older one: ignored at the top level, refused in zero_optimization."""
     if deepspeed is None:
         unknown("the release of DeepSpeed is not known")
     here = release(deepspeed.version)
     for key in parsed(config).places:
         since = KEYS.get(key, {}).get("since")
-        if since and here and release(since) > here:
+        if since and here and release(since) > here and not taken_here(words, key):
             stops = key.rpartition(".")[0] in REFUSE
             yield Finding(
                 message=f"{config.where(key)}: {key} exists since DeepSpeed {since}; {deepspeed.version} is installed at {deepspeed.path}",

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Evidence, Finding, Remedy, Severity, unknown
+from dsdoctor.api import ConfigEdit, ConfigWords, DeepSpeed, DsConfig, Evidence, Finding, Remedy, Severity, unknown
 from dsdoctor_checks import versions
 from dsdoctor_checks.tables import Later, table
 
@@ -36,6 +36,15 @@ def release(version: str | None) -> tuple[int, ...]:
 
 def newer_than_table(deepspeed: DeepSpeed | None) -> bool:
     return deepspeed is not None and release(deepspeed.version) > release(TABLE["about"]["deepspeed"])
+
+
+def taken_here(words: ConfigWords | None, key: str) -> bool:
+    """True when the patient's own DeepSpeed was asked and knows the key, whatever the table says."""
+    if words is None or any(key == out or key.startswith(f"{out}.") for out in words.left_out):
+        return False
+    house, root = key.rpartition(".")[0], key.partition(".")[0]
+    refused = [word.key for word in words.words if word.kind != "deprecated"]
+    return key in words.known or (house in REFUSE and key not in refused and root not in refused)
 
 
 def shown(value: Any) -> str:

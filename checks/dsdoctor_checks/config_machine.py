@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (  # fmt: skip
     AccelerateConfig,
+    ConfigWord,
+    ConfigWords,
     DeepSpeedLive,
     DsConfig,
     Evidence,
@@ -20,7 +22,22 @@ from dsdoctor.api import (  # fmt: skip
     not_applicable,
     unknown,
 )
-from dsdoctor_checks.config_keys import Clash, on, parsed, release, shown, stage, told, truthy, whole
+from dsdoctor_checks.config_keys import (
+    GONE,
+    Clash,
+    children,
+    on,
+    parsed,
+    plain,
+    release,
+    row,
+    shown,
+    stage,
+    told,
+    truthy,
+    whole,
+)
+from dsdoctor_checks.config_types import range_problem, type_problem
 from dsdoctor_checks.op_specs import config_wants
 
 _BF16 = ("bf16", "bfloat16", "torch.bfloat16")
@@ -127,3 +144,46 @@ def bucket_leaves_room(config: DsConfig, gpus: Gpus | None) -> Iterator[Finding]
         )
         order = f"Set {name} to {int(_SHARE * elements * min(totals) / needed / 4 // 10**6 * 10**6) or 10**6}"
         yield told(config, Clash((name, f"{_ZERO}.overlap_comm"), what, order, "vram-feature-cost"))
+
+
+def _cause(kind: str) -> str:
+    """pydantic's type of a mistake as a cause."""
+    if kind == "extra_forbidden":
+        return "config-unknown-zero-key"
+    if kind == "deprecated":
+        return "config-deprecated-key"
+    return "config-wrong-type" if kind.endswith(("_type", "_parsing", "_from_float")) else "config-value-range"
+
+
+def _said_by_the_table(config: DsConfig, word: ConfigWord) -> bool:
+    """True when the checks of single keys have said it already."""
+    house, _, name = word.key.rpartition(".")
+    entry, value = row(word.key) or {}, config.get(word.key)
+    old = [key for key in config.places if key == word.key or key.startswith(f"{word.key}.")]
+    if word.kind == "deprecated" or word.key in GONE:
+        return any(key in GONE or (row(key) or {}).get("old") for key in old)
+    if word.kind == "extra_forbidden":
+        return name not in children(house)
+    return bool(entry and (type_problem(word.key, value, entry) or range_problem(word.key, value, entry)))
+
+
+@check(
+    "CFG061",
+    "The DeepSpeed here takes the config",
+    causes=["config-unknown-zero-key", "config-wrong-type", "config-value-range", "config-deprecated-key", "config-conflict"],
+    guards=["config"],
+)  # fmt: skip
+def deepspeed_here_takes_it(config: DsConfig, words: ConfigWords) -> Iterator[Finding]:
+    """The config class of the patient's own DeepSpeed is run on each section and on the whole, so a release is judged by itself.
+
+    Told is what the table of keys does not know. Without a number of ranks it is asked about one at which the batch sizes agree.
+    """
+    who = f"DeepSpeed {words.version or ''} here"
+    for word in (word for word in words.words if not _said_by_the_table(parsed(config), word)):
+        key, old = word.key, word.kind == "deprecated"
+        what = f"{who} {'warns of' if old else 'refuses'} {plain(key)} ({plain(word.kind)}): {plain(word.said)}"
+        order = f"Change {plain(key)} as it says"
+        yield told(config, Clash((key,), what, order, _cause(word.kind), Severity.WARNING if old else None))
+    if words.whole and "batch related" not in words.whole:  # CFG010 solves that
+        what = f"{who} takes each section and refuses them together: {plain(words.whole)}"
+        yield told(config, Clash(tuple(config.values), what, "Change one of the settings that it names", "config-conflict"))  # fmt: skip

@@ -4,6 +4,7 @@ from dsdoctor.facts.accelerate_config import AccelerateConfig
 from dsdoctor.facts.base import Fact, Unavailable, UnavailableKind
 from dsdoctor.facts.caches import CachedOp, CacheFolder, Caches
 from dsdoctor.facts.compilers import Compiler, Compilers, Ninja, StandardLibrary
+from dsdoctor.facts.config_words import ConfigWord, ConfigWords
 from dsdoctor.facts.cpu import Cpu
 from dsdoctor.facts.deepspeed import DeepSpeed, DeepSpeedLive, DsOp, DsReport
 from dsdoctor.facts.ds_config import DsConfig
@@ -40,7 +41,7 @@ from dsdoctor.facts.torch import Import, Torch, TorchLive
 from dsdoctor.facts.training_args import TrainingArgs
 
 __all__ = [
-    "UNLIMITED", "AccelerateConfig", "CacheFolder", "CachedOp", "Caches", "Collective", "Compiler", "Compilers", "Cpu", "Damage", "DeepSpeed",
+    "UNLIMITED", "AccelerateConfig", "CacheFolder", "CachedOp", "Caches", "Collective", "Compiler", "Compilers", "ConfigWord", "ConfigWords", "Cpu", "Damage", "DeepSpeed",
     "DeepSpeedLive", "Distribution", "DsConfig", "DsOp", "DsReport", "Environment", "Fact", "FrameworkName", "Gpu", "GpuLink",
     "GpuProcess", "Gpus", "Host", "Hostfile", "Import", "Interface", "Limit", "Limits", "Log", "LogException", "LogExit", "LogFile", "LogMatch", "LogPlace", "Memory", "Network", "Ninja", "OpBuild",
     "OpBuilder", "OpBuilders", "OpBuilds",

@@ -4,8 +4,9 @@ import msgspec
 
 from dsdoctor import __version__, registry
 from dsdoctor.config_fix import Fixed, apply, diff, edits_of
+from dsdoctor.config_release import with_release
 from dsdoctor.examination import diagnose
-from dsdoctor.facts import DeepSpeed, Snapshot
+from dsdoctor.facts import Snapshot
 from dsdoctor.facts.snapshot import now
 from dsdoctor.model import Report
 from dsdoctor.recorded import read_snapshot, with_config
@@ -18,8 +19,7 @@ def judge_config(request: Request, release: str | None) -> Report:
     """The report on ``request.config``; ``release`` names the DeepSpeed that will read it. Raises ExaminationError."""
     blank = Snapshot(tool_version=__version__, taken_at=now(), origin=request.config or "")
     snapshot = with_config(read_snapshot(request.snapshot) if request.snapshot else blank, request)
-    if release:
-        snapshot = snapshot.replace(deepspeed=DeepSpeed(version=release, path="--deepspeed"))
+    snapshot = with_release(snapshot, release)
     try:
         knowledge = registry.load(named="config")
     except (registry.NothingInstalled, ValueError) as error:

@@ -199,7 +199,8 @@ def keys_are_current(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[
     for key in parsed(config).places:
         gone, entry = GONE.get(key), KEYS.get(key)
         if gone and (not here or here >= release(gone["removed"])):
-            stops = gone["effect"] == "error" and bool(here)
+            refused = gone.get("refused", gone["removed"] if gone["effect"] == "error" else None)
+            stops = bool(here) and refused is not None and here >= release(refused)
             word = f"{key} was removed in DeepSpeed {gone['removed']}" + (
                 f"; here is {deepspeed.version}" if deepspeed else ""
             )
@@ -231,14 +232,14 @@ def keys_are_current(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[
 def keys_are_not_too_new(config: DsConfig, deepspeed: DeepSpeed | None, words: ConfigWords | None) -> Iterator[Finding]:
     """A key of a later release is unknown to an older one: ignored at the top level, refused in zero_optimization."""
     if deepspeed is None:
-        unknown("the release of DeepSpeed is not known")
+        not_applicable(f"no release was named: taken is the newest that is known, {TABLE['about']['deepspeed']}")
     here = release(deepspeed.version)
     for key in parsed(config).places:
-        since = KEYS.get(key, {}).get("since")
+        since = (KEYS.get(key) or GONE.get(key) or {}).get("since")
         if since and here and release(since) > here and not taken_here(words, key):
             stops = key.rpartition(".")[0] in REFUSE
             yield Finding(
-                message=f"{config.where(key)}: {key} exists since DeepSpeed {since}; {deepspeed.version} is installed at {deepspeed.path}",
+                message=f"{config.where(key)}: {key} exists since DeepSpeed {since}; here is {deepspeed.version} ({deepspeed.path})",
                 cause="config-unknown-zero-key" if stops else "config-unknown-key-silent",
                 subject=key,
                 evidence=evidence(config, key),

@@ -6,7 +6,7 @@ defaults: tables/ds_config_defaults.toml.
 
 from collections.abc import Iterator
 
-from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Finding, Severity, check, not_applicable, unknown
+from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Finding, Severity, check, not_applicable
 from dsdoctor_checks.config_keys import (  # fmt: skip
     KEYS,
     Clash,
@@ -127,7 +127,7 @@ def settings_have_an_effect(config: DsConfig) -> Iterator[Finding]:
 
 
 def restated(config: DsConfig, version: str | None) -> list[str]:
-    """Keys whose value is DeepSpeed's default, of this release."""
+    """Keys whose value is DeepSpeed's default, of this release; without one only those that had the same default always."""
     here = release(version)
     return [
         key
@@ -135,7 +135,7 @@ def restated(config: DsConfig, version: str | None) -> list[str]:
         if key in _DEFAULTS["defaults"]
         and isinstance(config.get(key), bool) is isinstance(_DEFAULTS["defaults"][key], bool)
         and config.get(key) == _DEFAULTS["defaults"][key]
-        and not (here and release(_DEFAULTS["since"].get(key)) > here)
+        and (key not in _DEFAULTS["since"] or here >= release(_DEFAULTS["since"][key]))
         and not key.endswith((".enabled", ".stage", ".device"))
     ]
 
@@ -143,9 +143,7 @@ def restated(config: DsConfig, version: str | None) -> list[str]:
 @check("CFG045", "The config says only what differs from the defaults", causes=["config-no-effect"], severity=Severity.INFO)  # fmt: skip
 def defaults_are_left_out(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[Finding]:
     """A lean config shows what was chosen; settings that repeat the defaults hide it, and freeze a default that a later release mends."""
-    if deepspeed is None:
-        unknown("the release of DeepSpeed is not known, and its defaults with it")
-    found = restated(parsed(config), deepspeed.version)
+    found = restated(parsed(config), deepspeed.version if deepspeed else None)
     idle_keys = idle(config)
     found = [key for key in found if key not in idle_keys]
     if not found:

@@ -241,7 +241,7 @@ def test_a_key_newer_than_the_installed_release() -> None:
     finding = one("CFG015", config(torch_autocast={"enabled": True}, managed_gradient_accumulation=True), DeepSpeed(
         version="0.18.9", path="/opt/venv/deepspeed"
     ))  # fmt: skip
-    assert "exists since DeepSpeed 0.19.4; 0.18.9 is installed" in finding.message
+    assert "exists since DeepSpeed 0.19.4; here is 0.18.9" in finding.message
 
 
 def test_hjson_is_noted_for_hugging_face() -> None:

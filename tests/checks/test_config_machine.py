@@ -115,7 +115,7 @@ def test_settings_that_say_the_default() -> None:
     assert "reduce_scatter" in finding.message
     assert "overlap_comm" not in finding.message
     assert "gradient_clipping" not in one("CFG045", wordy, OLD).message  # 0.0 was the default then
-    assert judged("CFG045", wordy).status is Status.UNKNOWN
+    assert "gradient_clipping" not in one("CFG045", wordy).message  # nobody knows the release
 
 
 def heard(*words: tuple[str, str], known: tuple[str, ...] = (), **more: Any) -> ConfigWords:

@@ -12,7 +12,9 @@ from dsdoctor.facts import DeepSpeed, Snapshot
 from dsdoctor.request import ExaminationError
 
 NAMED, BESIDE = "--deepspeed", "installed beside dsdoctor"
-_VERSION = re.compile(r"v?(\d{1,6}(?:\.\d{1,6}){1,3}(?:(?:[-+.][A-Za-z0-9]|[A-Za-z])[A-Za-z0-9]*(?:[.+-][A-Za-z0-9]+)*)?)")
+_VERSION = re.compile(
+    r"v?(\d{1,6}(?:\.\d{1,6}){1,3}(?:(?:[-+.][A-Za-z0-9]|[A-Za-z])[A-Za-z0-9]*(?:[.+-][A-Za-z0-9]+)*)?)"
+)
 _FOLDER = re.compile(r"deepspeed-(\d[^-]*)\.dist-info")
 
 

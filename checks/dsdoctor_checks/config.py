@@ -17,7 +17,7 @@ from dsdoctor.api import (
     not_applicable,
     unknown,
 )
-from dsdoctor_checks.config_edits import current, letters, rename, unquote
+from dsdoctor_checks.config_edits import current, letters, move, rename, unquote
 from dsdoctor_checks.config_keys import (
     GONE,
     KEYS,
@@ -26,7 +26,7 @@ from dsdoctor_checks.config_keys import (
     blocks,
     children,
     evidence,
-    home_of,
+    homes_of,
     nearest,
     newer_than_table,
     parsed,
@@ -39,6 +39,8 @@ from dsdoctor_checks.config_keys import (
 )
 from dsdoctor_checks.config_types import SAID, range_problem, type_problem
 
+_MOST_HOMES = 3
+_ANY = {"types": ["integer", "number", "boolean", "string", "array", "object"]}  # of parameters of an optimizer
 _PLACES = "config-syntax", "config-path-not-found"
 
 
@@ -75,21 +77,29 @@ def keys_are_unique(config: DsConfig) -> Iterator[Finding]:
         )
 
 
+def _homes(config: DsConfig, name: str, key: str) -> list[str]:
+    """Where a misplaced key belongs: places that take a value like its own, at most three."""
+    value = config.get(f"{name}.{key}" if name else key)
+    found = [place for place in homes_of(name, key) if type_problem(place, value, KEYS.get(place, _ANY)) is None]
+    return found if len(found) <= _MOST_HOMES else []
+
+
 def _stranger(config: DsConfig, name: str, key: str, cause: str, severity: Severity) -> Finding:
     """A key that nobody reads in block ``name``, with the name that was meant."""
     dotted = f"{name}.{key}" if name else key
-    near, home = nearest(key, list(children(name))), home_of(key)
-    moved = home is not None and near is None
-    meant = f"did you mean {near}?" if near else f"it belongs at {home}" if moved else "DeepSpeed has no such key"
+    homes = _homes(config, name, key)
+    near, home = None if homes else nearest(key, list(children(name))), " or ".join(homes)
+    meant = f"did you mean {near}?" if near else f"it belongs at {home}" if home else "DeepSpeed has no such key"
     effect = "DeepSpeed stops at it" if severity is Severity.ERROR else "DeepSpeed ignores it without a word"
-    order = f"Rename it to {near}" if near else f"Move it to {home}" if moved else f"Remove {plain(dotted)}"
+    order = f"Rename it to {near}" if near else f"Move it to {home}" if home else f"Remove {plain(dotted)}"
+    edits = move(config, dotted, homes[0]) if len(homes) == 1 else rename(config, dotted, near)
     return Finding(
         message=f"{config.where(dotted)}: {plain(dotted)} is no key that DeepSpeed reads there ({effect}); {meant}",
-        cause="config-misplaced-section" if moved else cause,
+        cause="config-misplaced-section" if home else cause,
         subject=plain(dotted),
         evidence=evidence(config, dotted),
         severity=severity,
-        remedy=remedy(config, f"{order} ({config.where(dotted)})", rename(config, dotted, near)),
+        remedy=remedy(config, f"{order} ({config.where(dotted)})", edits),
     )
 
 

@@ -68,3 +68,45 @@ def test_a_key_that_is_gone_is_told(key: str) -> None:
     gone = found("CFG013", holding(key, {"enabled": False}), NOW)
     assert [f.subject for f in gone] == [key]
     assert GONE[key]["removed"] in gone[0].message
+
+
+@pytest.mark.parametrize(
+    ("values", "home"),
+    [
+        ({"stage": 2}, "zero_optimization.stage"),
+        ({"overlap_comm": True}, "zero_optimization.overlap_comm"),
+        ({"allgather_bucket_size": 2}, "zero_optimization.allgather_bucket_size"),
+        ({"offload_optimizer": {"device": "cpu"}}, "zero_optimization.offload_optimizer"),
+        ({"zero_optimization": {"bf16": {"enabled": True}}}, "bf16"),
+        ({"zero_optimization": {"gradient_clipping": 1.0}}, "gradient_clipping"),
+        ({"optimizer": {"type": "Adam", "lr": 0.1}}, "optimizer.params.lr"),
+        ({"scheduler": {"type": "WarmupLR", "warmup_num_steps": 1}}, "scheduler.params.warmup_num_steps"),
+        ({"initial_scale_power": 8}, "fp16.initial_scale_power"),
+        ({"zero_optimization": {"offload_param": {"overlap_comm": True}}}, "zero_optimization.overlap_comm"),
+        ({"warmup_num_steps": 1}, "scheduler.params.warmup_num_steps"),
+    ],
+)
+def test_a_key_at_the_wrong_place_is_sent_home_and_moved(values: dict[str, Any], home: str) -> None:
+    made = config(**values)
+    (finding,) = [f for code in ("CFG003", "CFG004") for f in found(code, made, NOW)]
+    assert finding.cause == "config-misplaced-section"
+    assert f"it belongs at {home}" in finding.message
+    (edit,) = finding.remedy.edits if finding.remedy else ()
+    assert (edit.action, edit.value) == ("move", home)
+
+
+@pytest.mark.parametrize("values", [{"seed": 1}, {"project": "x"}, {"profile": True}, {"device": "cpu"}, {"type": "x"}])
+def test_common_words_of_the_user_are_not_sent_anywhere(values: dict[str, Any]) -> None:
+    (finding,) = found("CFG003", config(**values), NOW)
+    assert finding.cause == "config-unknown-key-silent"
+    assert finding.remedy is not None
+    assert finding.remedy.edits == ()
+
+
+def test_a_home_that_is_taken_or_not_certain_moves_nothing() -> None:
+    taken = found("CFG003", config(stage=3, zero_optimization={"stage": 2}), NOW)[0]
+    twofold = found("CFG004", config(zero_optimization={"pin_memory": True}), NOW)[0]
+    assert "offload_param.pin_memory or zero_optimization.offload_optimizer.pin_memory" in twofold.message
+    for finding in (taken, twofold):
+        assert finding.remedy is not None
+        assert finding.remedy.edits == ()

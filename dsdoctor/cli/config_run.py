@@ -33,6 +33,7 @@ def _one(file: str, values: dict[str, Any]) -> int:
         snapshot=values["snapshot"],
         accelerate_config=values["accelerate_config"],
         training_args=values["training_args"],
+        model=values["model"],
         run_plan=_plan(values),
         settings=load_settings(Path.cwd()),
     )

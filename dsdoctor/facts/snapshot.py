@@ -19,6 +19,7 @@ from dsdoctor.facts.host import Host
 from dsdoctor.facts.limits import Limits
 from dsdoctor.facts.log import Log
 from dsdoctor.facts.memory import Memory
+from dsdoctor.facts.model_config import ModelConfig
 from dsdoctor.facts.network import Network
 from dsdoctor.facts.ops import OpBuilders, OpBuilds, Trials
 from dsdoctor.facts.packages import Packages
@@ -74,6 +75,7 @@ class Snapshot(Fact, frozen=True, kw_only=True):
     config_words: ConfigWords | None = None
     accelerate_config: AccelerateConfig | None = None
     training_args: TrainingArgs | None = None
+    model_config: ModelConfig | None = None
     run_plan: RunPlan | None = None
     smoke: Smoke | None = None
     log: Log | None = None
@@ -98,11 +100,12 @@ SECTIONS: dict[type[Fact], str] = {
     Toolkits: "toolkits", Compilers: "compilers", Python: "python", Packages: "packages", Torch: "torch",
     TorchLive: "torch_live", DeepSpeed: "deepspeed", DeepSpeedLive: "deepspeed_live", DsReport: "ds_report",
     Environment: "environment", Caches: "caches", Storage: "storage", Network: "network", Programs: "programs",
-    DsConfig: "ds_config", ConfigWords: "config_words", AccelerateConfig: "accelerate_config", TrainingArgs: "training_args", RunPlan: "run_plan", Smoke: "smoke", Log: "log",
+    DsConfig: "ds_config", ConfigWords: "config_words", AccelerateConfig: "accelerate_config", TrainingArgs: "training_args", ModelConfig: "model_config", RunPlan: "run_plan", Smoke: "smoke", Log: "log",
     OpBuilders: "op_builders", Trials: "trials", OpBuilds: "op_builds",
 }  # fmt: skip
 _NOT_OF_A_MACHINE = {
     "log": "no log was given (dsdoctor triage)",
+    "model_config": "no model was named (dsdoctor config --model)",
     "config_words": "no DeepSpeed was asked about a config (dsdoctor check --config)",
 }
 LIVE_SECTIONS = frozenset(

@@ -20,7 +20,6 @@ from deepspeed import comm  # noqa: E402
 from deepspeed.runtime.config import DeepSpeedConfig  # noqa: E402
 from deepspeed.runtime.tensor_parallel.init_utils import load_ds_config  # noqa: E402
 
-HIDDEN = 16
 FOLDER = tempfile.mkdtemp()
 FILE = os.path.join(FOLDER, "ds.json")
 ranks = 1
@@ -73,9 +72,14 @@ def reached(**given: Any) -> None:
 
 
 def model(asked: dict[str, Any]) -> Any:
-    made = torch.nn.Linear(2, 2)
-    if asked.get("model", True):
-        made.config = types.SimpleNamespace(hidden_size=HIDDEN)
+    """A model whose ``config`` has what the request says: {"hidden_size": 16}; null: none at all."""
+
+    def named(values: dict[str, Any]) -> Any:
+        return types.SimpleNamespace(**{k: named(v) if isinstance(v, dict) else v for k, v in values.items()})
+
+    made, values = torch.nn.Linear(2, 2), asked.get("model", {"hidden_size": 16})
+    if values is not None:
+        made.config = named(values)
     return made
 
 

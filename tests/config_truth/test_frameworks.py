@@ -10,8 +10,8 @@ import pytest
 
 from dsdoctor.facts import Fact
 from dsdoctor.facts.run_plan import FrameworkName
-from dsdoctor.model import Status
-from dsdoctor.readers import accelerate_config, training_args
+from dsdoctor.model import Severity, Status
+from dsdoctor.readers import accelerate_config, model_words, training_args
 from tests.config_truth.judging import errors, verdicts
 from tests.config_truth.oracle import Oracle
 
@@ -96,6 +96,30 @@ def test_the_values_that_the_trainer_fills_in_are_those_that_are_told(deepspeed:
             here = here[name]
         if key != "scheduler.params.total_num_steps":  # the child says 10, the Trainer max_steps
             assert here == json.loads(value), key
+
+
+MODELS: list[dict[str, Any]] = [
+    {"hidden_size": 64},
+    {"hidden_sizes": [8, 96, 32]},
+    {"text_config": {"hidden_size": 48}},
+    {"vision_config": {"hidden_size": 48}},
+    {},
+]
+
+
+@pytest.mark.parametrize("framework", ["hf", "accelerate"])
+@pytest.mark.parametrize("values", MODELS)
+def test_buckets_are_sized_by_the_model(deepspeed: Oracle, framework: FrameworkName, values: dict[str, Any]) -> None:
+    config = {**SIZES, "zero_optimization": {"stage": 3, **BUCKETS}}
+    came = deepspeed.through(framework, config=config, model=values)
+    model = model_words.parse(json.dumps(values), "config.json")
+    (verdict,) = [v for v in verdicts(json.dumps(config), 1, model, framework=framework) if v.code == "CFG063"]
+    if "error" in came:
+        assert verdict.severity is Severity.ERROR
+    else:
+        zero = came["config"]["zero_optimization"]
+        told = verdict.findings[0].message.partition("auto becomes ")[2]
+        assert told == ", ".join(f"zero_optimization.{key} = {zero[key]}" for key in BUCKETS)
 
 
 YAML = """compute_environment: LOCAL_MACHINE

@@ -48,9 +48,35 @@ def right(key: str, row: dict[str, Any]) -> Any:
 def test_a_row_of_the_table(key: str) -> None:
     row = ROWS[key]
     assert said(key, right(key, row)) == []
-    wrong = said(key, BAD[next(kind for kind in row["types"] if kind != "null")])
+    bad = BAD[next(kind for kind in row["types"] if kind != "null")]
+    wrong = said(key, bad)
     assert [f.subject for f in wrong][:1] == [key]
-    assert wrong[0].message.startswith("ds.json:")
+    assert wrong[0].message.startswith(f"{holding(key, bad).where(key)}: {key} is ")
+
+
+def beyond(row: dict[str, Any]) -> list[Any]:
+    """Values of the right type that the row does not allow."""
+    steps = {"least": -1, "above": 0, "most": 1, "below": 0}
+    outside = [row[word] + step for word, step in steps.items() if word in row]
+    if "allowed" in row:
+        outside.append(["nonsense"] if "array" in row["types"] else "nonsense" if "string" in row["types"] else 99)
+    return outside + ([""] if row.get("nonempty") else [])
+
+
+LIMITED = {key: row for key, row in KEYS.items() if beyond(row)}
+
+
+@pytest.mark.parametrize("key", LIMITED)
+def test_what_a_row_does_not_allow(key: str) -> None:
+    for value in beyond(LIMITED[key]):
+        made = holding(key, value)
+        (finding,) = found("CFG006", made)
+        assert finding.message.startswith(f"{made.where(key)}: {key} is ")
+        assert finding.subject == key
+
+
+def test_rows_with_limits_are_many() -> None:
+    assert len(LIMITED) > 50
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key.rpartition(".")[0] not in FREE])
@@ -59,7 +85,9 @@ def test_a_misspelt_name_is_no_key(key: str) -> None:
     near = name[:-1] + name[-1] * 2 + "_"
     if near in children(house):
         near += "_"
-    (finding,) = said(f"{house}.{near}" if house else near, {} if key in children("") else 1)
+    written, value = f"{house}.{near}" if house else near, {} if key in children("") else 1
+    (finding,) = said(written, value)
+    assert finding.message.startswith(f"{holding(written, value).where(written)}: {written} is no key")
     assert finding.cause in ("config-unknown-key-silent", "config-unknown-zero-key", "config-misplaced-section")
 
 

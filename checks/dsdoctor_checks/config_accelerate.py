@@ -115,12 +115,31 @@ def _precision_clash(mixed: str, config: DsConfig) -> str | None:
     return other if on(config.get(f"{other}.enabled")) else None
 
 
+def _precision_of_the_script(
+    yaml: AccelerateConfig, config: DsConfig, arguments: TrainingArgs | None
+) -> Iterator[Finding]:
+    """A note where "auto" waits for a precision that neither file gives."""
+    waiting = [f"{name}.enabled" for name in ("bf16", "fp16") if config.get(f"{name}.enabled") == "auto"]
+    if waiting and arguments is None:
+        what = f"{' and '.join(waiting)} auto follow --mixed_precision, or the script's: {yaml.path} gives none, so fp32 is left"
+        order = "Set bf16.enabled or fp16.enabled to true, or start with accelerate launch --mixed_precision bf16"
+        yield told(config, Clash(tuple(waiting), what, order, "accelerate-mixed-precision-conflict", Severity.INFO))
+
+
 @check("CFG048", "Accelerate and DeepSpeed mean the same precision", causes=["accelerate-mixed-precision-conflict"], guards=["config"])  # fmt: skip
-def precisions_agree(accelerate: AccelerateConfig | None, config: DsConfig | None) -> Iterator[Finding]:
-    """ "`--mixed_precision` arg cannot be set to `bf16` when `fp16` is set in the DeepSpeed config file"."""
+def precisions_agree(
+    accelerate: AccelerateConfig | None, config: DsConfig | None, arguments: TrainingArgs | None
+) -> Iterator[Finding]:
+    """ "`--mixed_precision` arg cannot be set to `bf16` when `fp16` is set in the DeepSpeed config file".
+
+    bf16 or fp16 "auto" follows mixed_precision; where nobody gives one, both are off.
+    """
     yaml = _asked(accelerate)
-    if config is None or yaml.get("mixed_precision") is None:
+    if config is None:
         not_applicable("the precision is given in one place only")
+    if yaml.get("mixed_precision") is None:
+        yield from _precision_of_the_script(yaml, parsed(config), arguments)
+        return
     mixed = str(yaml.get("mixed_precision")).lower()
     name = _precision_clash(mixed, parsed(config))
     if name is not None:

@@ -235,8 +235,9 @@ def names_are_known(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[F
             f"this DeepSpeed is newer than the table ({TABLE['about']['deepspeed']}), which lacks {plain(found[0][1])}"
         )
     for key, value, known in found:
+        old = f", which was removed in {names['gone_optimizers_since']}" if value.lower() in gone else ""
         yield Finding(
-            message=f"{config.where(key)}: {key} is {shown(value)}; DeepSpeed knows {', '.join(known)}, and torch's own names",
+            message=f"{config.where(key)}: {key} is {shown(value)}{old}; DeepSpeed knows {', '.join(known)}, and torch's own names",
             cause="optimizer-unknown",
             subject=key,
             evidence=evidence(config, key),

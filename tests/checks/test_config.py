@@ -230,6 +230,7 @@ def test_removed_keys_stop_only_the_release_that_removed_them() -> None:
 
 def test_optimizer_and_scheduler_names() -> None:
     assert "AdmaW" in one("CFG014", config(optimizer={"type": "AdmaW"})).message
+    assert "removed in 0.19.8" in one("CFG014", config(optimizer={"type": "OneBitAdam"}), NOW).message
     assert one("CFG014", config(scheduler={"type": "warmuplr"})).subject == "scheduler.type"
     assert not found("CFG014", config(optimizer={"type": "adamw"}, scheduler={"type": "CosineAnnealingLR"}))
     assert not found("CFG014", config(optimizer={"type": "RMSprop"}))

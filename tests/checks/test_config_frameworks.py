@@ -59,6 +59,14 @@ def test_precision_in_two_places() -> None:
     assert not found("CFG048", accelerate(*FILE, mixed="fp16"), config(fp16={"enabled": "auto"}))
 
 
+def test_auto_that_waits_for_a_precision() -> None:
+    silent = AccelerateConfig(path="acc.yaml", values={"deepspeed_config": {"deepspeed_config_file": "ds.json"}})
+    waiting = config(bf16={"enabled": "auto"}, zero_optimization={"stage": 2})
+    assert one("CFG048", silent, waiting).severity is Severity.INFO
+    assert not found("CFG048", silent, waiting, trainer(bf16="true"))
+    assert not found("CFG048", silent, config(bf16={"enabled": True}))
+
+
 def test_processes_and_machines() -> None:
     assert "cannot be shared out" in found("CFG049", accelerate(machines=3, processes=8))[0].message
     assert "16 processes on each machine" in one("CFG049", accelerate(processes=16), H200S).message

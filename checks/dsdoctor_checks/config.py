@@ -4,6 +4,7 @@ Source of the rules: runtime/config.py and the pydantic models of deepspeed 0.19
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from dsdoctor.api import (
     ConfigEdit,
@@ -196,6 +197,12 @@ def values_are_allowed(config: DsConfig) -> Iterator[Finding]:
             )
 
 
+def _stops_at(gone: dict[str, Any], here: tuple[int, ...]) -> bool:
+    """True when the release ``here`` refuses a removed key, instead of ignoring it."""
+    refused = gone.get("refused", gone["removed"] if gone["effect"] == "error" else None)
+    return bool(here) and refused is not None and here >= release(refused)
+
+
 @check(
     "CFG013",
     "No key of the config is deprecated or removed",
@@ -207,14 +214,11 @@ def keys_are_current(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[
     """Removed sections stop DeepSpeed even when they say {"enabled": false}; deprecated keys only warn, for now."""
     here = release(deepspeed.version) if deepspeed else ()
     for key in parsed(config).places:
-        gone, entry = GONE.get(key), KEYS.get(key)
+        gone, entry = GONE.get(key), KEYS.get(key) or {}
         if gone and (not here or here >= release(gone["removed"])):
-            refused = gone.get("refused", gone["removed"] if gone["effect"] == "error" else None)
-            stops = bool(here) and refused is not None and here >= release(refused)
-            word = f"{key} was removed in DeepSpeed {gone['removed']}" + (
-                f"; here is {deepspeed.version}" if deepspeed else ""
-            )
-        elif entry and entry.get("old"):
+            stops = _stops_at(gone, here)
+            word = f"{key} was removed in DeepSpeed {gone['removed']}{f'; here is {deepspeed.version}' if deepspeed else ''}"
+        elif entry.get("old"):
             gone, stops, word = entry, False, f"{key} is deprecated"
         else:
             continue

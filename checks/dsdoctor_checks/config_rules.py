@@ -22,6 +22,7 @@ from dsdoctor_checks.config_keys import (
     REFUSE,
     STAGE,
     TABLE,
+    Clash,
     block,
     evidence,
     newer_than_table,
@@ -32,6 +33,7 @@ from dsdoctor_checks.config_keys import (
     remedy,
     shown,
     stage,
+    told,
 )
 
 _PARAM, _OPTIMIZER = "zero_optimization.offload_param", "zero_optimization.offload_optimizer"
@@ -78,26 +80,16 @@ def nvme_has_a_path(config: DsConfig) -> Iterator[Finding]:
     if not used:
         not_applicable("nothing is offloaded to NVMe")
     for name in used:
-        path = f"{name}.nvme_path"
+        path, where = f"{name}.nvme_path", f"{name}.device"
         if config.get(path) in (None, "", "auto"):
             said = 'auto, for which Hugging Face writes the text "none"' if config.get(path) else "not given"
-            yield Finding(
-                message=f"{config.where(f'{name}.device')}: {name}.device is nvme and nvme_path is {said}",
-                cause="nvme-path-missing",
-                subject=path,
-                evidence=evidence(config, f"{name}.device", path),
-                remedy=remedy(
-                    config, f"Set {path} to a folder on a local NVMe disk ({config.where(f'{name}.device')})"
-                ),
-            )
+            what = f"{where} is nvme, and nvme_path is {said}"
+            order = f"Set {path} to a folder on a local NVMe disk ({config.where(where)})"
+            yield told(config, Clash((path, where), what, order, "nvme-path-missing"))
         if name == _OPTIMIZER and stage(config) in (1, 2):
-            yield Finding(
-                message=f"{config.where(f'{name}.device')}: {name}.device is nvme at stage {stage(config)}: DeepSpeed treats it as cpu, so it fills host RAM",
-                cause="config-no-effect",
-                severity=Severity.WARNING,
-                evidence=evidence(config, f"{name}.device", STAGE),
-                remedy=remedy(config, f"Set {STAGE} to 3, or the device to cpu ({config.where(f'{name}.device')})"),
-            )
+            what = f"{where} is nvme at stage {stage(config)}: DeepSpeed treats it as cpu, so it fills host RAM"
+            order = f"Set {STAGE} to 3, or the device to cpu ({config.where(where)})"
+            yield told(config, Clash((where, STAGE), what, order, "config-no-effect", Severity.WARNING))
 
 
 @check("CFG009", "fp16 and bf16 are not both on", causes=["fp16-bf16-both"], guards=["config"])

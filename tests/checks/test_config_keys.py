@@ -1,6 +1,6 @@
 """Every row of the table of keys: a right value is quiet, a wrong one and a misspelt name are found."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from dsdoctor_checks.config_keys import FREE, GONE, KEYS, children
@@ -85,7 +85,7 @@ def test_a_misspelt_name_is_no_key(key: str) -> None:
     near = name[:-1] + name[-1] * 2 + "_"
     if near in children(house):
         near += "_"
-    written, value = f"{house}.{near}" if house else near, {} if key in children("") else 1
+    written, value = f"{house}.{near}" if house else near, cast(Any, {} if key in children("") else 1)
     (finding,) = said(written, value)
     assert finding.message.startswith(f"{holding(written, value).where(written)}: {written} is no key")
     assert finding.cause in ("config-unknown-key-silent", "config-unknown-zero-key", "config-misplaced-section")

@@ -1,7 +1,8 @@
 """Judge a ds_config by itself, or against a recorded machine: nothing here looks at the machine that it runs on."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -9,8 +10,9 @@ import msgspec
 
 from dsdoctor import __version__, registry
 from dsdoctor.config_fix import Fixed, apply, edits_of
+from dsdoctor.config_release import with_release
 from dsdoctor.diagnosis import count, diagnose
-from dsdoctor.facts import DeepSpeed, Snapshot
+from dsdoctor.facts import Snapshot
 from dsdoctor.facts.snapshot import SECTIONS, now
 from dsdoctor.knowledge import Knowledge
 from dsdoctor.model import ConfigEdit, Platform, Report, Status
@@ -54,8 +56,7 @@ def look(request: Request, release: str | None, again: str | None = None, source
     source = source or ds_config.source(request.config or "")
     blank = Snapshot(tool_version=__version__, taken_at=now(), origin=source.config.path)
     snapshot = with_config(read_snapshot(request.snapshot) if request.snapshot else blank, request, source.config)
-    if release:
-        snapshot = snapshot.replace(deepspeed=DeepSpeed(version=release, path="--deepspeed"))
+    snapshot = with_release(snapshot, release)
     knowledge = _knowledge()
     report = diagnose(snapshot, knowledge, msgspec.structs.replace(request, only=FAMILY))
     if not request.snapshot:
@@ -67,22 +68,21 @@ def look(request: Request, release: str | None, again: str | None = None, source
         release=release,
         report=_proved_by(report, again) if again else report,
         text=source.text,
-        beside={
-            name: shown for name in (request.accelerate_config, request.training_args) if name for shown in _text(name)
-        },
+        beside=_beside(request),
         safe=_doable(text, edits_of(report.verdicts)),
         lean=_doable(text, edits_of(report.verdicts, lean=True)),
         awaited=_awaited(report, knowledge),
     )
 
 
-def _text(name: str) -> Iterator[str]:
-    """What a file says that was read before, for a screen to show; nothing when that is not possible."""
-    try:
-        if os.path.isfile(name):
-            yield content(name, ds_config.MOST_BYTES).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return
+def _beside(request: Request) -> dict[str, str]:
+    """What the files of frameworks say, which were read before, for a screen to show."""
+    texts = {}
+    for name in filter(None, (request.accelerate_config, request.training_args)):
+        with suppress(OSError, ValueError):
+            if os.path.isfile(name):
+                texts[name] = content(name, ds_config.MOST_BYTES).decode("utf-8", "replace")
+    return texts
 
 
 @lru_cache(maxsize=1)  # there is often nothing more to leave out

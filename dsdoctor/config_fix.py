@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from dsdoctor.config_move import moved
 from dsdoctor.model import ConfigEdit, Severity, Verdict
 from dsdoctor.readers import ds_config
 from dsdoctor.readers.config_spans import Span, spans
@@ -96,12 +97,24 @@ def _changes(text: str, places: list[Span], edit: ConfigEdit) -> list[Change]:
         return [_without(text, p) for p in places[:-1]] if len(values) == 1 else []
     if len(places) != 1:
         return []
+    if edit.action == "move":
+        return _moving(text, edit)
     place = places[0]
     if edit.action == "remove":
         return [_without(text, place)]
     if edit.action == "set":
         return [Change(place.value, place.value + len(text[place.value : place.end].rstrip()), edit.value or "null")]
     return [Change(place.key, place.key_end, _quoted(text[place.key], edit.value or ""))]
+
+
+def _moving(text: str, edit: ConfigEdit) -> list[Change]:
+    found = moved(text, spans(text), edit.key, edit.value or "")
+    if found is None:
+        return []
+    member, instead, place, put_in = found
+    if not put_in:
+        return [Change(member.key, member.value + len(text[member.value : member.end].rstrip()), instead)]
+    return [_without(text, member), Change(place, place, put_in)]
 
 
 def _quoted(mark: str, name: str) -> str:
@@ -156,10 +169,22 @@ def _edit(values: dict[str, Any], edit: ConfigEdit) -> None:
     if not isinstance(here, dict) or name not in here or edit.action == "drop-twins":
         return
     value = here.pop(name)
-    if edit.action == "rename":
+    if edit.action == "move":
+        _put(values, (edit.value or "").split("."), value)
+    elif edit.action == "rename":
         if edit.value in here:
             here[name] = value  # both would be lost in one: the comparison fails
             return
         here[edit.value or ""] = value
     elif edit.action == "set":
         here[name] = ds_config.parse(f'{{"x": {edit.value}}}', "").values.get("x")
+
+
+def _put(values: dict[str, Any], parts: list[str], value: Any) -> None:
+    """The value at the dotted place; nothing where that is taken: the comparison fails then."""
+    *parents, name = parts
+    here: Any = values
+    for parent in parents:
+        here = here.setdefault(parent, {}) if isinstance(here, dict) else None
+    if isinstance(here, dict):
+        here.setdefault(name, value)

@@ -12,7 +12,7 @@ from dsdoctor.knowledge import ANY_CAUSE
 from dsdoctor.model import Check, Finding, Proof, Severity, Status, Verdict
 from dsdoctor.prescribe import Prescriber
 
-_PROBED = frozenset({"torch_live", "deepspeed_live", "op_builders", "trials", "storage"})
+_PROBED = frozenset({"torch_live", "deepspeed_live", "op_builders", "config_words", "trials", "storage"})
 _RAN = frozenset({"smoke", "op_builds"})
 
 

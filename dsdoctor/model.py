@@ -58,9 +58,9 @@ class Evidence(_Value, frozen=True, kw_only=True):
 class ConfigEdit(_Value, frozen=True, kw_only=True):
     """A change of the user's ds_config that cannot do harm; ``config_fix.py`` makes text edits of it."""
 
-    action: Literal["rename", "remove", "set", "drop-twins"]  # drop-twins: of equal members with one name keep the last
+    action: Literal["rename", "remove", "set", "drop-twins", "move"]  # drop-twins: of equal members keep the last
     key: str  # dotted, as it stands in the file
-    value: str | None = None  # the new name, or the new value as JSON
+    value: str | None = None  # the new name, the new value as JSON, or the dotted key to move to
 
 
 class Remedy(_Value, frozen=True, kw_only=True):

@@ -68,6 +68,10 @@ def not_asked(*, smoke: bool, config: bool) -> dict[str, Unavailable]:
 def beside_the_config(request: Request) -> dict[str, Fact]:
     """What the request tells beside the ds_config: files of frameworks, and how the run will be started."""
     found: dict[str, Fact] = {"run_plan": request.run_plan} if request.run_plan else {}
+    if request.model:
+        from dsdoctor.readers import model_words
+
+        found["model_config"] = model_words.read(request.model)
     if request.accelerate_config or request.training_args:
         from dsdoctor.readers.framework_files import read_accelerate, read_training_args
 

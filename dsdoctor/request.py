@@ -22,6 +22,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     config: str | None = None
     accelerate_config: str | None = None  # a YAML file
     training_args: str | None = None  # a JSON or YAML file
+    model: str | None = None  # a config.json, or the folder that holds it
     run_plan: RunPlan | None = None
     nvme: str | None = None
     purpose: str | None = None  # None: guess

@@ -70,7 +70,9 @@ def examine_all(request: Request, observe: Observer) -> Examined:
     if "op_builds" not in found:
         missing["op_builds"] = Unavailable(kind="not-asked", detail="no op was built (dsdoctor ops --build)")
     if request.config is None:
-        missing["ds_config"] = Unavailable(kind="not-asked", detail="no ds_config was given (--config)")
+        missing |= dict.fromkeys(
+            ("ds_config", "config_words"), Unavailable(kind="not-asked", detail="no ds_config was given (--config)")
+        )
     return found | beside_the_config(request), missing
 
 
@@ -177,10 +179,18 @@ def _run(wanted: list[Task], request: Request, observe: Observer, seed: dict[str
 
 def _live(request: Request, system: System) -> list[Task]:
     def probe(facts: Facts) -> Found:
-        live = patient.probe(system, facts.need(Python), request.limit_s)
+        live = patient.probe(system, facts.need(Python), request.limit_s, _config_order(request))
         return {name: getattr(live, name) for name in live.__struct_fields__}
 
     return [Task("patient", probe, needs=[Python], gives=patient.Live.__struct_fields__)]
+
+
+def _config_order(request: Request) -> patient.ConfigOrder | None:
+    if request.config is None:
+        return None
+    plan = request.run_plan
+    alone = plan is not None and plan.framework in ("none", "lightning")
+    return patient.ConfigOrder(request.config, plan.ranks if plan else None, not alone)
 
 
 def _read_config(path: str) -> Fact:

@@ -4,9 +4,21 @@ Source of the rules: runtime/config.py and the pydantic models of deepspeed 0.19
 """
 
 from collections.abc import Iterator
+from typing import Any
 
-from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Evidence, Finding, Severity, check, not_applicable, unknown
-from dsdoctor_checks.config_edits import current, letters, rename, unquote
+from dsdoctor.api import (
+    ConfigEdit,
+    ConfigWords,
+    DeepSpeed,
+    DsConfig,
+    Evidence,
+    Finding,
+    Severity,
+    check,
+    not_applicable,
+    unknown,
+)
+from dsdoctor_checks.config_edits import current, letters, move, rename, unquote
 from dsdoctor_checks.config_keys import (
     GONE,
     KEYS,
@@ -15,7 +27,7 @@ from dsdoctor_checks.config_keys import (
     blocks,
     children,
     evidence,
-    home_of,
+    homes_of,
     nearest,
     newer_than_table,
     parsed,
@@ -24,9 +36,12 @@ from dsdoctor_checks.config_keys import (
     remedy,
     row,
     shown,
+    taken_here,
 )
 from dsdoctor_checks.config_types import SAID, range_problem, type_problem
 
+_MOST_HOMES = 3
+_ANY = {"types": ["integer", "number", "boolean", "string", "array", "object"]}  # of parameters of an optimizer
 _PLACES = "config-syntax", "config-path-not-found"
 _NAME_IT = "Name the right file; DeepSpeed takes one that is not there for base64"
 _WRITE_IT = "Save it as JSON in UTF-8: texts in double quotes, a comma between settings, every bracket closed"
@@ -65,21 +80,29 @@ def keys_are_unique(config: DsConfig) -> Iterator[Finding]:
         )
 
 
+def _homes(config: DsConfig, name: str, key: str) -> list[str]:
+    """Where a misplaced key belongs: places that take a value like its own, at most three."""
+    value = config.get(f"{name}.{key}" if name else key)
+    found = [place for place in homes_of(name, key) if type_problem(place, value, KEYS.get(place, _ANY)) is None]
+    return found if len(found) <= _MOST_HOMES else []
+
+
 def _stranger(config: DsConfig, name: str, key: str, cause: str, severity: Severity) -> Finding:
     """A key that nobody reads in block ``name``, with the name that was meant."""
     dotted = f"{name}.{key}" if name else key
-    near, home = nearest(key, list(children(name))), home_of(key)
-    moved = home is not None and near is None
-    meant = f"did you mean {near}?" if near else f"it belongs at {home}" if moved else "DeepSpeed has no such key"
+    homes = _homes(config, name, key)
+    near, home = None if homes else nearest(key, list(children(name))), " or ".join(homes)
+    meant = f"did you mean {near}?" if near else f"it belongs at {home}" if home else "DeepSpeed has no such key"
     effect = "DeepSpeed stops at it" if severity is Severity.ERROR else "DeepSpeed ignores it without a word"
-    order = f"Rename it to {near}" if near else f"Move it to {home}" if moved else f"Remove {plain(dotted)}"
+    order = f"Rename it to {near}" if near else f"Move it to {home}" if home else f"Remove {plain(dotted)}"
+    edits = move(config, dotted, homes[0]) if len(homes) == 1 else rename(config, dotted, near)
     return Finding(
         message=f"{config.where(dotted)}: {plain(dotted)} is no key that DeepSpeed reads there ({effect}); {meant}",
-        cause="config-misplaced-section" if moved else cause,
+        cause="config-misplaced-section" if home else cause,
         subject=plain(dotted),
         evidence=evidence(config, dotted),
         severity=severity,
-        remedy=remedy(config, f"{order} ({config.where(dotted)})", rename(config, dotted, near)),
+        remedy=remedy(config, f"{order} ({config.where(dotted)})", edits),
     )
 
 
@@ -89,11 +112,14 @@ def _stranger(config: DsConfig, name: str, key: str, cause: str, severity: Sever
     causes=["config-unknown-key-silent", "config-misplaced-section"],
     severity=Severity.WARNING,
 )
-def top_keys_are_known(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[Finding]:
-    """DeepSpeed ignores unknown top-level keys: with "zero_optimisation" a run goes on without ZeRO and says nothing."""
+def top_keys_are_known(config: DsConfig, deepspeed: DeepSpeed | None, words: ConfigWords | None) -> Iterator[Finding]:
+    """DeepSpeed ignores unknown top-level keys: with "zero_optimisation" a run goes on without ZeRO and says nothing.
+
+    With a live probe the DeepSpeed here is asked, too: a key that its config class looks for is no stranger.
+    """
     known = children("")
-    strangers = [key for key in parsed(config).values if key not in known]
-    if strangers and newer_than_table(deepspeed):
+    strangers = [key for key in parsed(config).values if key not in known and not taken_here(words, key)]
+    if strangers and newer_than_table(deepspeed) and words is None:
         unknown(
             f"this DeepSpeed is newer than the table ({TABLE['about']['deepspeed']}), which lacks {plain(strangers[0])}"
         )
@@ -107,10 +133,13 @@ def top_keys_are_known(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterato
     causes=["config-unknown-zero-key", "config-unknown-key-silent", "config-misplaced-section"],
     guards=["config"],
 )
-def section_keys_are_known(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[Finding]:
+def section_keys_are_known(
+    config: DsConfig, deepspeed: DeepSpeed | None, words: ConfigWords | None
+) -> Iterator[Finding]:
     """Some sections (zero_optimization, fp16, bf16, monitors) stop at an unknown key, the others ignore it."""
-    found = [(name, key) for name, held in blocks(parsed(config)) for key in held if key not in children(name)]
-    if found and newer_than_table(deepspeed):
+    strange = [(name, key) for name, held in blocks(parsed(config)) for key in held if key not in children(name)]
+    found = [(name, key) for name, key in strange if not taken_here(words, f"{name}.{key}")]
+    if found and newer_than_table(deepspeed) and words is None:
         unknown(
             f"this DeepSpeed is newer than the table ({TABLE['about']['deepspeed']}), which lacks {plain('.'.join(found[0]))}"
         )
@@ -170,6 +199,12 @@ def values_are_allowed(config: DsConfig) -> Iterator[Finding]:
             )
 
 
+def _stops_at(gone: dict[str, Any], here: tuple[int, ...]) -> bool:
+    """True when the release ``here`` refuses a removed key, instead of ignoring it."""
+    refused = gone.get("refused", gone["removed"] if gone["effect"] == "error" else None)
+    return bool(here) and refused is not None and here >= release(refused)
+
+
 @check(
     "CFG013",
     "No key of the config is deprecated or removed",
@@ -181,13 +216,11 @@ def keys_are_current(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[
     """Removed sections stop DeepSpeed even when they say {"enabled": false}; deprecated keys only warn, for now."""
     here = release(deepspeed.version) if deepspeed else ()
     for key in parsed(config).places:
-        gone, entry = GONE.get(key), KEYS.get(key)
+        gone, entry = GONE.get(key), KEYS.get(key) or {}
         if gone and (not here or here >= release(gone["removed"])):
-            stops = gone["effect"] == "error" and bool(here)
-            word = f"{key} was removed in DeepSpeed {gone['removed']}" + (
-                f"; here is {deepspeed.version}" if deepspeed else ""
-            )
-        elif entry and entry.get("old"):
+            stops = _stops_at(gone, here)
+            word = f"{key} was removed in DeepSpeed {gone['removed']}{f'; here is {deepspeed.version}' if deepspeed else ''}"
+        elif entry.get("old"):
             gone, stops, word = entry, False, f"{key} is deprecated"
         else:
             continue
@@ -212,17 +245,17 @@ def keys_are_current(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[
     causes=["config-unknown-zero-key", "config-unknown-key-silent"],
     severity=Severity.WARNING,
 )
-def keys_are_not_too_new(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[Finding]:
+def keys_are_not_too_new(config: DsConfig, deepspeed: DeepSpeed | None, words: ConfigWords | None) -> Iterator[Finding]:
     """A key of a later release is unknown to an older one: ignored at the top level, refused in zero_optimization."""
     if deepspeed is None:
-        unknown("the release of DeepSpeed is not known")
+        not_applicable(f"no release was named: taken is the newest that is known, {TABLE['about']['deepspeed']}")
     here = release(deepspeed.version)
     for key in parsed(config).places:
-        since = KEYS.get(key, {}).get("since")
-        if since and here and release(since) > here:
+        since = (KEYS.get(key) or GONE.get(key) or {}).get("since")
+        if since and here and release(since) > here and not taken_here(words, key):
             stops = key.rpartition(".")[0] in REFUSE
             yield Finding(
-                message=f"{config.where(key)}: {key} exists since DeepSpeed {since}; {deepspeed.version} is installed at {deepspeed.path}",
+                message=f"{config.where(key)}: {key} exists since DeepSpeed {since}; here is {deepspeed.version} ({deepspeed.path})",
                 cause="config-unknown-zero-key" if stops else "config-unknown-key-silent",
                 subject=key,
                 evidence=evidence(config, key),

@@ -1,11 +1,10 @@
 """Accelerate's YAML against itself and against the DeepSpeed config. Of the family CFG (see config.py).
 
 Source of the rules: accelerate 1.15.0, utils/dataclasses.py (DeepSpeedPlugin), utils/launch.py, commands/launch.py and
-accelerator.py (_prepare_deepspeed), read on 2026-11-30.
+accelerator.py (_prepare_deepspeed), run on 2026-11-30 (tests/config_truth/test_frameworks.py).
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from dsdoctor.api import (  # fmt: skip
     AccelerateConfig,
@@ -16,6 +15,7 @@ from dsdoctor.api import (  # fmt: skip
     Remedy,
     RunPlan,
     Severity,
+    TrainingArgs,
     check,
     not_applicable,
     unknown,
@@ -24,18 +24,11 @@ from dsdoctor_checks.config_keys import TABLE, Clash, on, parsed, shown, told, w
 from dsdoctor_checks.config_rules import autos
 
 _DS = "deepspeed_config"
+_BATCH, _MICRO = "train_batch_size", "train_micro_batch_size_per_gpu"
 _FILE = f"{_DS}.deepspeed_config_file"
 _CLASHING = ("gradient_accumulation_steps", "gradient_clipping", "zero_stage", "offload_optimizer_device", "offload_param_device",
              "offload_param_nvme_path", "offload_optimizer_nvme_path", "zero3_save_16bit_model")  # fmt: skip
-_FILLED = frozenset({  # what Accelerate alone puts in place of "auto": the Trainer fills more
-    "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping", "fp16.enabled", "bf16.enabled",
-    "optimizer.params.lr", "optimizer.params.weight_decay", "scheduler.params.warmup_min_lr", "scheduler.params.warmup_max_lr",
-    "scheduler.params.warmup_num_steps", "scheduler.params.total_num_steps", "zero_optimization.stage",
-    "zero_optimization.reduce_bucket_size", "zero_optimization.stage3_prefetch_bucket_size",
-    "zero_optimization.stage3_param_persistence_threshold", "zero_optimization.stage3_gather_16bit_weights_on_model_save",
-    "zero_optimization.offload_optimizer.device", "zero_optimization.offload_param.device",
-    "zero_optimization.offload_optimizer.nvme_path", "zero_optimization.offload_param.nvme_path",
-})  # fmt: skip
+_TRAINER_ONLY = ("optimizer.params.betas", "optimizer.params.eps")
 
 
 def _asked(accelerate: AccelerateConfig | None) -> AccelerateConfig:
@@ -122,12 +115,31 @@ def _precision_clash(mixed: str, config: DsConfig) -> str | None:
     return other if on(config.get(f"{other}.enabled")) else None
 
 
+def _precision_of_the_script(
+    yaml: AccelerateConfig, config: DsConfig, arguments: TrainingArgs | None
+) -> Iterator[Finding]:
+    """A note where "auto" waits for a precision that neither file gives."""
+    waiting = [f"{name}.enabled" for name in ("bf16", "fp16") if config.get(f"{name}.enabled") == "auto"]
+    if waiting and arguments is None:
+        what = f"{' and '.join(waiting)} auto follow --mixed_precision, or the script's: {yaml.path} gives none, so fp32 is left"
+        order = "Set bf16.enabled or fp16.enabled to true, or start with accelerate launch --mixed_precision bf16"
+        yield told(config, Clash(tuple(waiting), what, order, "accelerate-mixed-precision-conflict", Severity.INFO))
+
+
 @check("CFG048", "Accelerate and DeepSpeed mean the same precision", causes=["accelerate-mixed-precision-conflict"], guards=["config"])  # fmt: skip
-def precisions_agree(accelerate: AccelerateConfig | None, config: DsConfig | None) -> Iterator[Finding]:
-    """ "`--mixed_precision` arg cannot be set to `bf16` when `fp16` is set in the DeepSpeed config file"."""
+def precisions_agree(
+    accelerate: AccelerateConfig | None, config: DsConfig | None, arguments: TrainingArgs | None
+) -> Iterator[Finding]:
+    """ "`--mixed_precision` arg cannot be set to `bf16` when `fp16` is set in the DeepSpeed config file".
+
+    bf16 or fp16 "auto" follows mixed_precision; where nobody gives one, both are off.
+    """
     yaml = _asked(accelerate)
-    if config is None or yaml.get("mixed_precision") is None:
+    if config is None:
         not_applicable("the precision is given in one place only")
+    if yaml.get("mixed_precision") is None:
+        yield from _precision_of_the_script(yaml, parsed(config), arguments)
+        return
     mixed = str(yaml.get("mixed_precision")).lower()
     name = _precision_clash(mixed, parsed(config))
     if name is not None:
@@ -158,34 +170,47 @@ def counts_fit(accelerate: AccelerateConfig | None, gpus: Gpus | None) -> Iterat
         yield said(yaml, "num_machines", what, order, "accelerate-multinode-counts", Severity.WARNING)
 
 
-def _accelerate_alone(accelerate: AccelerateConfig | None, plan: RunPlan | None, trainer: Any) -> bool:
+def _who(accelerate: AccelerateConfig | None, arguments: TrainingArgs | None, plan: RunPlan | None) -> str:
+    """hf (the Trainer) or accelerate; the end of the check when neither runs this, as far as anybody said."""
     if plan is not None and plan.framework is not None:
-        return plan.framework == "accelerate"
-    return accelerate is not None and trainer is None
+        named: str = plan.framework
+    else:
+        named = "hf" if arguments is not None else "accelerate" if accelerate is not None else "nobody"
+    if named not in ("hf", "accelerate"):
+        not_applicable("nobody said that Hugging Face runs this")
+    return named
 
 
-@check("CFG050", 'Accelerate can fill every "auto"', causes=["auto-unsupported-key", "config-incomplete"], guards=["config"])  # fmt: skip
-def accelerate_fills_auto(
-    config: DsConfig, accelerate: AccelerateConfig | None, plan: RunPlan | None
+def _unfilled(config: DsConfig, who: str) -> Iterator[Clash]:
+    filled = TABLE["auto"]["filled_by_hugging_face"]
+    for key in autos(config.values):
+        if key not in filled:
+            note = " (DeepSpeed would understand it)" if key in TABLE["auto"]["native"] else ""
+            what = f"{key} is auto, which stops transformers and accelerate: they have no value for it{note}"
+        elif who == "accelerate" and key in _TRAINER_ONLY:
+            what = f"{key} is auto, and Accelerate without the Trainer has no value for it"
+        else:
+            continue
+        yield Clash((key,), what, f"Give {key} a value, or remove it", "auto-unsupported-key")
+    if who == "accelerate" and config.get(_BATCH) == "auto" and config.get(_MICRO) is None:
+        what = f"{_BATCH} is auto, and without {_MICRO} Accelerate cannot compute it"
+        yield Clash((_BATCH, _MICRO), what, f'Give {_MICRO}: "auto", or a number', "auto-unsupported-key")
+
+
+@check("CFG050", 'Hugging Face can fill every "auto"', causes=["auto-unsupported-key", "config-incomplete"], guards=["config"])  # fmt: skip
+def hugging_face_fills_auto(
+    config: DsConfig, accelerate: AccelerateConfig | None, arguments: TrainingArgs | None, plan: RunPlan | None
 ) -> Iterator[Finding]:
-    """Accelerate alone (without the Trainer) refuses an "auto" that it has no value for, such as betas and eps: a ValueError.
+    """transformers and accelerate refuse an "auto" that they have no value for, with a ValueError: "not found in kwargs".
 
-    It also wants a zero_optimization section in the file.
+    That is so where DeepSpeed itself knows the word, too. Both also want a zero_optimization section in the file.
     """
-    if not _accelerate_alone(accelerate, plan, None):
-        not_applicable("nobody said that Accelerate runs this without the Trainer")
-    sure = plan is not None and plan.framework == "accelerate"
-    severity = Severity.ERROR if sure else Severity.WARNING
-    for key in autos(parsed(config).values):
-        if key not in _FILLED:
-            native = (
-                " (DeepSpeed would understand it, Accelerate does not let it pass)"
-                if key in TABLE["auto"]["native"]
-                else ""
-            )
-            what = f"{key} is auto, and Accelerate has no value for it{native}"
-            yield told(config, Clash((key,), what, f"Give {key} a value", "auto-unsupported-key", severity))
+    who = _who(accelerate, arguments, plan)
+    sure = plan is not None and plan.framework is not None
+    for clash in _unfilled(parsed(config), who):
+        guess = who == "accelerate" and not sure and clash.keys[0] in (*_TRAINER_ONLY, _BATCH)
+        yield told(config, clash._replace(severity=Severity.WARNING if guess else None))
     if "zero_optimization" not in config.values:
-        what = "there is no zero_optimization section, and Accelerate stops without one"
+        what = "there is no zero_optimization section, and Hugging Face stops without one"
         order = 'Add "zero_optimization": {"stage": 0}'
-        yield told(config, Clash(("zero_optimization",), what, order, "config-incomplete", severity))
+        yield told(config, Clash(("zero_optimization",), what, order, "config-incomplete"))

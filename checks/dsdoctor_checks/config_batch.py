@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from dsdoctor.api import DsConfig, Evidence, Finding, Gpus, Remedy, RunPlan, Severity, check, not_applicable, unknown
-from dsdoctor_checks.config_keys import Clash, parsed, told, whole
+from dsdoctor_checks.config_keys import Clash, on, parsed, told, whole
 
 _BATCH, _MICRO, _STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
 _NAMES = _BATCH, _MICRO, _STEPS
 _SHARE = "tensor_parallel.autotp_size", "pipeline.stages"
 _SEQUENCE = "sequence_parallel_size"
+_EXPERTS = "expert_parallel"
 
 
 class Sizes(NamedTuple):
@@ -156,13 +157,14 @@ def _order(given: Sizes, ranks: int) -> str:
 def ranks_divide(config: DsConfig, plan: RunPlan | None, gpus: Gpus | None) -> Iterator[Finding]:
     """The number of ranks is a multiple of the tensor, pipeline and sequence parallel sizes, else no group can be formed."""
     ranks = _all_ranks(plan, gpus)
-    if not any(key in parsed(config).values for key in ("tensor_parallel", "pipeline", _SEQUENCE)):
+    if not any(key in parsed(config).values for key in ("tensor_parallel", "pipeline", _SEQUENCE, _EXPERTS)):
         not_applicable("the config asks for data parallelism only")
     if not ranks:
         unknown("the number of ranks is not known")
     said = plan.named_by if plan and plan.ranks else "the GPUs here"
     sure = Severity.ERROR if plan and plan.ranks else Severity.WARNING
-    for key in (*_SHARE, _SEQUENCE):
+    experts = [f"{_EXPERTS}.autoep_size"] if on(config.get(f"{_EXPERTS}.enabled")) else []
+    for key in (*_SHARE, _SEQUENCE, *experts):
         size = whole(parsed(config).get(key))
         if size is not None and size > 0 and ranks % size:
             what = (

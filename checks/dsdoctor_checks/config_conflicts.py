@@ -66,6 +66,9 @@ def _grad_norm(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[Clash]
         given = shown(config.get("gradient_clipping")) if "gradient_clipping" in config.values else "1.0 by default"
         what = f"{key} is false and gradient_clipping is {given}: clipping needs the norm"
         yield Clash((key, "gradient_clipping"), what, f"Set gradient_clipping to 0, or remove {key}")
+    grads = "data_types.grad_accum_dtype"
+    if level == 1 and on(config.get("bf16.enabled")) and str(config.get(grads)).lower() in ("fp32", "float32"):
+        yield Clash((key, grads), f"{key} false does not go with bf16 and {grads} fp32 at stage 1", f"Remove {key}")
     for other in (f"{_OPTIMIZER}.device", f"{_ZERO}.zenflow"):
         if config.get(other) not in (None, "none", "auto"):
             yield Clash((key, other), f"{key} false does not go with {other}", f"Remove {key} or {other}")
@@ -101,6 +104,19 @@ def reduction_fits(config: DsConfig) -> Iterator[Finding]:
     """Sums, pre-scaling and pre-division go with some ZeRO stages only; DeepSpeed stops with an AssertionError or ValueError."""
     for clash in _reduction(parsed(config)):
         yield told(config, clash)
+
+
+@check("CFG060", "No switch of an older ZeRO is on", causes=["config-deprecated-key"], guards=["config"])
+def no_old_switch(config: DsConfig) -> Iterator[Finding]:
+    """legacy_stage1 stops the engine: "The deprecated version of ZeRO Stage 1 is not supported"; elastic checkpoints ended with stage 3."""
+    level, cause = stage(parsed(config)), "config-deprecated-key"
+    legacy, elastic = f"{_ZERO}.legacy_stage1", f"{_ZERO}.elastic_checkpoint"
+    if level and on(config.get(legacy)):
+        yield told(config, Clash((legacy,), f"{legacy} is on, at which the engine stops", f"Remove {legacy}", cause))
+    if level == 3 and on(config.get(elastic)):
+        what = f"{elastic} is on, which stage 3 no longer supports"
+        order = f"Remove {elastic}, and use checkpoint.load_universal"
+        yield told(config, Clash((elastic, _STAGE), what, order, cause, Severity.WARNING))
 
 
 @check("CFG022", "No setting is given by its old and its new name", causes=["config-conflict"], guards=["config"])

@@ -16,6 +16,7 @@ _RENAMED = {  # the same meaning under a new name; source: tables/ds_config_keys
     "bfloat16": "bf16",
 }
 _TO_CPU = {"zero_optimization.cpu_offload": "offload_optimizer", "zero_optimization.cpu_offload_param": "offload_param"}
+_NOTHING = object()
 _YES, _NO = ("true", "yes", "on", "t", "y"), ("false", "no", "off", "f", "n")
 
 
@@ -26,6 +27,17 @@ def rename(config: DsConfig, key: str, new: str | None) -> tuple[ConfigEdit, ...
     if new is None or new in siblings or name not in siblings or key in config.duplicates:
         return ()
     return (ConfigEdit(action="rename", key=key, value=new),)
+
+
+def move(config: DsConfig, key: str, home: str | None) -> tuple[ConfigEdit, ...]:
+    """``key`` at the place where DeepSpeed looks for it, unless something stands there or on the way."""
+    house, _, name = key.rpartition(".")
+    siblings = block(config, house) if house else config.values
+    if home is None or name not in siblings or key in config.duplicates or config.get(home, _NOTHING) is not _NOTHING:
+        return ()
+    parts = home.split(".")
+    way = [config.get(".".join(parts[:n]), {}) for n in range(1, len(parts))]
+    return (ConfigEdit(action="move", key=key, value=home),) if all(isinstance(held, dict) for held in way) else ()
 
 
 def unquote(key: str, value: Any, types: list[str]) -> tuple[ConfigEdit, ...]:

@@ -1,8 +1,8 @@
 """Features that the config switches on, and what each of them needs or excludes. Of the family CFG (see config.py).
 
 Source of the rules: deepspeed 0.19.8, runtime/data_pipeline/config.py, runtime/activation_checkpointing/checkpointing.py,
-runtime/pipe/engine.py, runtime/engine.py, runtime/hybrid_engine_graph.py, compile/init_z3.py, runtime/torch_autocast.py, read on
-2026-11-30; those of data_efficiency and checkpoint were run too.
+runtime/pipe/engine.py, runtime/engine.py, runtime/hybrid_engine_graph.py, compile/init_z3.py, runtime/torch_autocast.py,
+module_inject/auto_ep_config.py and auto_ep_folding.py, read on 2026-11-30; those of data_efficiency and checkpoint were run too.
 """
 
 from collections.abc import Iterator
@@ -123,9 +123,30 @@ def _experts(config: DsConfig) -> Iterator[Clash]:
     if config.get(backend) == "deepep" and not whole(config.get(tokens)):
         what = f"{backend} is deepep, and {tokens} is not given"
         yield Clash((backend, tokens), what, f"Set {tokens} to micro batch x longest sequence", "config-incomplete")
+    yield from _fused_experts(config, name)
+    offloads = [f"{_ZERO}.{part}" for part in ("offload_optimizer", "offload_param")]
+    for key in (key for key in offloads if tensor > 1 and device(config, key) in ("cpu", "nvme")):
+        what = f"{name} with tensor parallelism does not go with {key}"
+        yield Clash((f"{key}.device", "tensor_parallel.autotp_size"), what, f"Remove {key}")
     if tensor > 1 and (whole(config.get(f"{name}.autoep_size")) or 1) == 1:
         keys = ("tensor_parallel.autotp_size", f"{name}.autoep_size")
         yield Clash(keys, f"{name} with tensor parallelism needs autoep_size above 1", f"Set {keys[1]}")
+
+
+def _fused_experts(config: DsConfig, name: str) -> Iterator[Clash]:
+    """What the fused paths of the experts want."""
+    backend, alone = f"{name}.comm_backend", (whole(config.get(f"{name}.autoep_size")) or 1) == 1
+    gate, rows, combine = f"{name}.gate_up_impl", f"{name}.row_weighting_impl", f"{name}.combine_impl"
+    if config.get(gate) == "fused" and config.get(f"{name}.use_grouped_mm") is False:
+        what = f"{gate} is fused and use_grouped_mm false, which is the loop that it replaces"
+        yield Clash((gate, f"{name}.use_grouped_mm"), what, f"Remove {name}.use_grouped_mm, or {gate}")
+    if config.get(rows) == "fused" and (config.get(backend) != "deepep" or alone):
+        what = f"{rows} is fused, which needs comm_backend deepep and autoep_size above 1"
+        yield Clash((rows, backend), what, f"Remove {rows}")
+    tensor = (whole(config.get("tensor_parallel.autotp_size")) or 1) > 1
+    if config.get(combine) == "fused_weighted_sum" and (tensor or (config.get(backend) == "deepep" and not alone)):
+        other = "tensor_parallel.autotp_size" if tensor else backend
+        yield Clash((combine, other), f"{combine} fused_weighted_sum does not go with {other}", f"Remove {combine}")
 
 
 @check("CFG033", "Expert parallelism fits the rest", causes=["config-conflict", "config-incomplete"], guards=["config"])
@@ -176,11 +197,15 @@ def _compiling(config: DsConfig) -> Iterator[Clash]:
     name = "compile"
     states, parameters, activation = (f"{name}.offload_{part}" for part in ("opt_states", "parameters", "activation"))
     for first, second in ((states, parameters), (activation, parameters), (activation, states)):
-        if on(config.get(first)) and on(config.get(second)):
+        if stage(config) == 3 and on(config.get(first)) and on(config.get(second)):
             yield Clash(
                 (first, second), f"{first} and {second} exclude each other", f"Keep one of {first} and {second}"
             )
-    if on(config.get(states)) and device(config, f"{_ZERO}.offload_optimizer") in ("cpu", "nvme"):
+    if (
+        stage(config) == 3
+        and on(config.get(states))
+        and device(config, f"{_ZERO}.offload_optimizer") in ("cpu", "nvme")
+    ):
         other = f"{_ZERO}.offload_optimizer.device"
         what = f"{states} cannot be combined with ZeRO's own optimizer offload"
         yield Clash((states, other), what, f"Remove {states}, or {_ZERO}.offload_optimizer")
@@ -192,7 +217,7 @@ def _compiling(config: DsConfig) -> Iterator[Clash]:
 
 @check("CFG036", "DeepCompile's settings go together", causes=["config-conflict"], guards=["config"])
 def compiling_fits(config: DsConfig) -> Iterator[Finding]:
-    """DeepCompile offloads one kind of thing, not beside ZeRO's own offload, and its AutoTP pass runs alone."""
+    """DeepCompile offloads one kind of thing at stage 3, not beside ZeRO's own offload, and its AutoTP pass runs alone."""
     if not on(parsed(config).get("compile.deepcompile")):
         not_applicable("DeepCompile is off")
     for clash in _compiling(config):

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Evidence, Finding, Remedy, Severity, unknown
+from dsdoctor.api import ConfigEdit, ConfigWords, DeepSpeed, DsConfig, Evidence, Finding, Remedy, Severity, unknown
 from dsdoctor_checks import versions
 from dsdoctor_checks.tables import Later, Sections
 
@@ -35,6 +35,15 @@ def release(version: str | None) -> tuple[int, ...]:
 
 def newer_than_table(deepspeed: DeepSpeed | None) -> bool:
     return deepspeed is not None and release(deepspeed.version) > release(TABLE["about"]["deepspeed"])
+
+
+def taken_here(words: ConfigWords | None, key: str) -> bool:
+    """True when the patient's own DeepSpeed was asked and knows the key, whatever the table says."""
+    if words is None or any(key == out or key.startswith(f"{out}.") for out in words.left_out):
+        return False
+    house, root = key.rpartition(".")[0], key.partition(".")[0]
+    refused = [word.key for word in words.words if word.kind != "deprecated"]
+    return key in words.known or (house in REFUSE and key not in refused and root not in refused)
 
 
 def shown(value: Any) -> str:
@@ -99,13 +108,27 @@ def nearest(key: str, names: Iterator[str] | list[str]) -> str | None:
     return found[0] if found else None
 
 
-def home_of(key: str) -> str | None:
-    """The dotted name under which a misplaced key belongs, when there is exactly one in the usual blocks."""
-    if key in KEYS:
-        return key
-    usual = ("zero_optimization", "zero_optimization.offload_param", "zero_optimization.offload_optimizer", "aio")
-    places = [f"{name}.{key}" for name in usual if f"{name}.{key}" in KEYS]
-    return places[0] if len(places) == 1 else None
+_PARAMETERS = {  # what people write beside params instead of into it; source: torch.optim 2.13, deepspeed/runtime/lr_schedules.py
+    "optimizer": ("lr", "betas", "eps", "weight_decay", "momentum", "amsgrad", "bias_correction", "fused", "adam_w_mode", "torch_adam"),
+    "scheduler": ("warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "warmup_type", "total_num_steps", "warmup_min_ratio", "cos_min_ratio"),
+}  # fmt: skip
+_TELLING = ("stage", "hysteresis", "offload_param", "zenflow")  # other names of one word are too common to tell a home
+
+
+def homes_of(name: str, key: str) -> list[str]:
+    """The dotted names under which a key that stands in block ``name`` may belong; names that anybody may use tell nothing."""
+    if key in KEYS and name:
+        return [] if KEYS[key].get("old") else [key]
+    parameters = [f"{block}.params.{key}" for block, known in _PARAMETERS.items() if key in known]
+    if name in ("optimizer", "scheduler", "") and parameters:
+        return [place for place in parameters if not name or place.startswith(f"{name}.")]
+    if "_" not in key and key not in _TELLING:
+        return []
+    return [
+        place
+        for place, entry in KEYS.items()
+        if "." in place and place.rpartition(".")[2] == key and place != f"{name}.{key}" and not entry.get("old")
+    ]
 
 
 def _current(name: str) -> str:

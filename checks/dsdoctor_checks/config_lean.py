@@ -6,7 +6,7 @@ defaults: tables/ds_config_defaults.toml.
 
 from collections.abc import Iterator
 
-from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Finding, Severity, check, not_applicable, unknown
+from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Finding, Severity, check
 from dsdoctor_checks.config_keys import (  # fmt: skip
     KEYS,
     Clash,
@@ -35,8 +35,8 @@ _NVME_ONLY = {
     _PARAM: ("buffer_count", "buffer_size", "max_in_cpu", "nvme_path"),
     _OPTIMIZER: ("buffer_count", "pipeline_read", "pipeline_write", "fast_init", "nvme_path"),
 }
-_FIRST_TWO = ("round_robin_gradients", "allgather_partitions", "allgather_bucket_size", "use_multi_rank_bucket_allreduce", "parameter_alignment")  # fmt: skip
-_LAST_ONLY = ("sub_group_size", "zero_hpz_partition_size", "memory_efficient_linear", "override_module_apply", "pipeline_loading_checkpoint",
+_FIRST_TWO = ("round_robin_gradients", "allgather_partitions", "allgather_bucket_size", "use_multi_rank_bucket_allreduce", "parameter_alignment", "ignore_unused_parameters")  # fmt: skip
+_LAST_ONLY = ("sub_group_size", "zero_hpz_partition_size", "memory_efficient_linear", "override_module_apply",
               "log_trace_cache_warnings", "save_muon_momentum_buffer_in_memory", "leaf_module")  # fmt: skip
 _NEVER = (
     "pipeline.stages",
@@ -127,7 +127,7 @@ def settings_have_an_effect(config: DsConfig) -> Iterator[Finding]:
 
 
 def restated(config: DsConfig, version: str | None) -> list[str]:
-    """Keys whose value is DeepSpeed's default, of this release."""
+    """Keys whose value is DeepSpeed's default, of this release; without one only those that had the same default always."""
     here = release(version)
     return [
         key
@@ -135,7 +135,7 @@ def restated(config: DsConfig, version: str | None) -> list[str]:
         if key in _DEFAULTS["defaults"]
         and isinstance(config.get(key), bool) is isinstance(_DEFAULTS["defaults"][key], bool)
         and config.get(key) == _DEFAULTS["defaults"][key]
-        and not (here and release(_DEFAULTS["since"].get(key)) > here)
+        and (key not in _DEFAULTS["since"] or here >= release(_DEFAULTS["since"][key]))
         and not key.endswith((".enabled", ".stage", ".device"))
     ]
 
@@ -143,13 +143,11 @@ def restated(config: DsConfig, version: str | None) -> list[str]:
 @check("CFG045", "The config says only what differs from the defaults", causes=["config-no-effect"], severity=Severity.INFO)  # fmt: skip
 def defaults_are_left_out(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[Finding]:
     """A lean config shows what was chosen; settings that repeat the defaults hide it, and freeze a default that a later release mends."""
-    if deepspeed is None:
-        unknown("the release of DeepSpeed is not known, and its defaults with it")
-    found = restated(parsed(config), deepspeed.version)
+    found = restated(parsed(config), deepspeed.version if deepspeed else None)
     idle_keys = idle(config)
     found = [key for key in found if key not in idle_keys]
     if not found:
-        not_applicable("nothing repeats a default")
+        return
     more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
     edits = tuple(edit for key in found for edit in _gone(key))
     what = f"{len(found)} setting{'s' if len(found) > 1 else ''} say{'s' if len(found) == 1 else ''} the default: {', '.join(found[:_MOST])}{more}"

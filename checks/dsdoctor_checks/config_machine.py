@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (  # fmt: skip
     AccelerateConfig,
+    ConfigWord,
+    ConfigWords,
     DeepSpeedLive,
     DsConfig,
     Evidence,
@@ -20,11 +22,26 @@ from dsdoctor.api import (  # fmt: skip
     not_applicable,
     unknown,
 )
-from dsdoctor_checks.config_keys import Clash, on, parsed, release, shown, stage, told, truthy, whole
+from dsdoctor_checks.config_keys import (
+    GONE,
+    Clash,
+    children,
+    on,
+    parsed,
+    plain,
+    release,
+    row,
+    shown,
+    stage,
+    told,
+    truthy,
+    whole,
+)
+from dsdoctor_checks.config_types import range_problem, type_problem
 from dsdoctor_checks.op_specs import config_wants
 
 _BF16 = ("bf16", "bfloat16", "torch.bfloat16")
-_BUCKETS = ("reduce_bucket_size", "allgather_bucket_size")
+_ZERO = "zero_optimization"
 _DEFAULT_BUCKET = 500_000_000  # elements
 _SHARE = 0.2  # of a GPU's memory: buckets above it crowd out what they serve
 
@@ -43,9 +60,12 @@ def gds_has_cuda(config: DsConfig, live: DeepSpeedLive | None) -> Iterator[Findi
 
 @check("CFG040", "torch_autocast has a type that the GPUs compute in", causes=["bf16-unsupported-gpu"], severity=Severity.WARNING)  # fmt: skip
 def autocast_fits_the_gpus(config: DsConfig, gpus: Gpus | None) -> Iterator[Finding]:
-    """torch_autocast in bf16 needs compute capability 8.0, as bf16 does; below it torch emulates it slowly."""
+    """torch_autocast in bf16 needs compute capability 8.0, as bf16 does; below it torch emulates it slowly.
+
+    Without a dtype torch takes its own default, which is fp16 on CUDA.
+    """
     name = "torch_autocast"
-    if not truthy(parsed(config).get(f"{name}.enabled")) or str(config.get(f"{name}.dtype", "bf16")) not in _BF16:
+    if not truthy(parsed(config).get(f"{name}.enabled")) or str(config.get(f"{name}.dtype")) not in _BF16:
         not_applicable("torch_autocast is not used with bf16")
     if gpus is None:
         unknown("the GPUs were not examined")
@@ -100,23 +120,70 @@ def wanted_ops_build(config: DsConfig, builds: OpBuilds | None) -> Iterator[Find
             )  # fmt: skip
 
 
-@check("CFG043", "Communication buckets leave room on the GPU", causes=["vram-feature-cost"], severity=Severity.WARNING)
-def buckets_leave_room(config: DsConfig, gpus: Gpus | None) -> Iterator[Finding]:
-    """Buckets count elements: two bytes each in half precision, twice with overlap_comm. 5e8 of them are two GB on every GPU."""
-    level, zero = stage(parsed(config)), "zero_optimization"
-    if level not in (1, 2, 3):
-        not_applicable("ZeRO is off")
+@check("CFG043", "The gradient bucket leaves room on the GPU", causes=["vram-feature-cost"], severity=Severity.WARNING)
+def bucket_leaves_room(config: DsConfig, gpus: Gpus | None) -> Iterator[Finding]:
+    """reduce_bucket_size counts elements: two bytes each in half precision, at stages 1 and 2 twice with overlap_comm.
+
+    The default of 5e8 takes 1 GB on every GPU, however small, and 2 GB in fp32. Without contiguous_gradients there is no such buffer.
+    """
+    level, name = stage(parsed(config)), f"{_ZERO}.reduce_bucket_size"
+    if level not in (1, 2, 3) or not on(config.get(f"{_ZERO}.contiguous_gradients", True)):
+        not_applicable("ZeRO is off, or its gradients have no buffer")
+    if config.get(name) == "auto":
+        not_applicable(f"{name} is auto: Hugging Face sizes it by the model")
     totals = [gpu.total_bytes for gpu in gpus.devices if gpu.total_bytes] if gpus else []
     if not totals:
         unknown("the memory of the GPUs is not known")
-    half = on(config.get("fp16.enabled")) or on(config.get("bf16.enabled"))
-    copies = 2 if on(config.get(f"{zero}.overlap_comm", level == 3)) else 1
-    for name in _BUCKETS if level < 3 else _BUCKETS[:1]:
-        elements = whole(config.get(f"{zero}.{name}", _DEFAULT_BUCKET)) or 0
-        needed = elements * (2 if half else 4) * copies
-        if needed > _SHARE * min(totals):
-            what = f"{zero}.{name} is {shown(elements)} elements: {needed / 2**30:.1f} GiB of the GPU's {min(totals) / 2**30:.0f} GiB"
-            order = (
-                f"Set {zero}.{name} to {int(_SHARE * elements * min(totals) / needed / 4 // 10**6 * 10**6) or 10**6}"
-            )
-            yield told(config, Clash((f"{zero}.{name}", f"{zero}.overlap_comm"), what, order, "vram-feature-cost"))
+    half = any(on(config.get(f"{key}.enabled")) for key in ("fp16", "bf16", "bfloat16"))
+    copies = 2 if level < 3 and on(config.get(f"{_ZERO}.overlap_comm")) else 1
+    elements = whole(config.get(name, _DEFAULT_BUCKET)) or 0
+    needed = elements * (2 if half else 4) * copies
+    if needed > _SHARE * min(totals):
+        what = (
+            f"{name} is {shown(elements)} elements: {needed / 2**30:.1f} GiB of the GPU's {min(totals) / 2**30:.0f} GiB"
+        )
+        order = f"Set {name} to {int(_SHARE * elements * min(totals) / needed / 4 // 10**6 * 10**6) or 10**6}"
+        yield told(config, Clash((name, f"{_ZERO}.overlap_comm"), what, order, "vram-feature-cost"))
+
+
+def _cause(kind: str) -> str:
+    """pydantic's type of a mistake as a cause."""
+    if kind == "extra_forbidden":
+        return "config-unknown-zero-key"
+    if kind == "deprecated":
+        return "config-deprecated-key"
+    return "config-wrong-type" if kind.endswith(("_type", "_parsing", "_from_float")) else "config-value-range"
+
+
+def _said_by_the_table(config: DsConfig, word: ConfigWord) -> bool:
+    """True when the checks of single keys have said it already."""
+    house, _, name = word.key.rpartition(".")
+    entry, value = row(word.key) or {}, config.get(word.key)
+    old = [key for key in config.places if key == word.key or key.startswith(f"{word.key}.")]
+    if word.kind == "deprecated" or word.key in GONE:
+        return any(key in GONE or (row(key) or {}).get("old") for key in old)
+    if word.kind == "extra_forbidden":
+        return name not in children(house)
+    return bool(entry and (type_problem(word.key, value, entry) or range_problem(word.key, value, entry)))
+
+
+@check(
+    "CFG061",
+    "The DeepSpeed here takes the config",
+    causes=["config-unknown-zero-key", "config-wrong-type", "config-value-range", "config-deprecated-key", "config-conflict"],
+    guards=["config"],
+)  # fmt: skip
+def deepspeed_here_takes_it(config: DsConfig, words: ConfigWords) -> Iterator[Finding]:
+    """The config class of the patient's own DeepSpeed is run on each section and on the whole, so a release is judged by itself.
+
+    Told is what the table of keys does not know. Without a number of ranks it is asked about one at which the batch sizes agree.
+    """
+    who = f"DeepSpeed {words.version or ''} here"
+    for word in (word for word in words.words if not _said_by_the_table(parsed(config), word)):
+        key, old = word.key, word.kind == "deprecated"
+        what = f"{who} {'warns of' if old else 'refuses'} {plain(key)} ({plain(word.kind)}): {plain(word.said)}"
+        order = f"Change {plain(key)} as it says"
+        yield told(config, Clash((key,), what, order, _cause(word.kind), Severity.WARNING if old else None))
+    if words.whole and "batch related" not in words.whole:  # CFG010 solves that
+        what = f"{who} takes each section and refuses them together: {plain(words.whole)}"
+        yield told(config, Clash(tuple(config.values), what, "Change one of the settings that it names", "config-conflict"))  # fmt: skip

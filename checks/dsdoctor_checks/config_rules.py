@@ -22,6 +22,7 @@ from dsdoctor_checks.config_keys import (
     REFUSE,
     STAGE,
     TABLE,
+    Clash,
     block,
     evidence,
     newer_than_table,
@@ -32,6 +33,7 @@ from dsdoctor_checks.config_keys import (
     remedy,
     shown,
     stage,
+    told,
 )
 
 _PARAM, _OPTIMIZER = "zero_optimization.offload_param", "zero_optimization.offload_optimizer"
@@ -70,30 +72,24 @@ def offload_fits_the_stage(config: DsConfig) -> Iterator[Finding]:
     guards=["config", "aio"],
 )
 def nvme_has_a_path(config: DsConfig) -> Iterator[Finding]:
-    """Without nvme_path the engine dies with a TypeError on None; at stages 1 and 2 nvme is silently treated as cpu."""
+    """Without nvme_path the engine dies with a TypeError on None; at stages 1 and 2 nvme is silently treated as cpu.
+
+    For nvme_path "auto" transformers and accelerate put "none", and DeepSpeed swaps into a folder of that name.
+    """
     used = [name for name in (_PARAM, _OPTIMIZER) if _device(parsed(config), name) == "nvme"]
     if not used:
         not_applicable("nothing is offloaded to NVMe")
     for name in used:
-        path = f"{name}.nvme_path"
-        if not config.get(path):
-            yield Finding(
-                message=f"{config.where(f'{name}.device')}: {name}.device is nvme and nvme_path is not given",
-                cause="nvme-path-missing",
-                subject=path,
-                evidence=evidence(config, f"{name}.device", path),
-                remedy=remedy(
-                    config, f"Set {path} to a folder on a local NVMe disk ({config.where(f'{name}.device')})"
-                ),
-            )
+        path, where = f"{name}.nvme_path", f"{name}.device"
+        if config.get(path) in (None, "", "auto"):
+            said = 'auto, for which Hugging Face writes the text "none"' if config.get(path) else "not given"
+            what = f"{where} is nvme, and nvme_path is {said}"
+            order = f"Set {path} to a folder on a local NVMe disk ({config.where(where)})"
+            yield told(config, Clash((path, where), what, order, "nvme-path-missing"))
         if name == _OPTIMIZER and stage(config) in (1, 2):
-            yield Finding(
-                message=f"{config.where(f'{name}.device')}: {name}.device is nvme at stage {stage(config)}: DeepSpeed treats it as cpu, so it fills host RAM",
-                cause="config-no-effect",
-                severity=Severity.WARNING,
-                evidence=evidence(config, f"{name}.device", STAGE),
-                remedy=remedy(config, f"Set {STAGE} to 3, or the device to cpu ({config.where(f'{name}.device')})"),
-            )
+            what = f"{where} is nvme at stage {stage(config)}: DeepSpeed treats it as cpu, so it fills host RAM"
+            order = f"Set {STAGE} to 3, or the device to cpu ({config.where(where)})"
+            yield told(config, Clash((where, STAGE), what, order, "config-no-effect", Severity.WARNING))
 
 
 @check("CFG009", "fp16 and bf16 are not both on", causes=["fp16-bf16-both"], guards=["config"])
@@ -128,30 +124,44 @@ def autos(value: Any, path: str = "") -> Iterator[str]:
     severity=Severity.INFO,
 )
 def auto_is_filled(config: DsConfig, plan: RunPlan | None) -> Iterator[Finding]:
-    """Only Hugging Face replaces "auto". DeepSpeed alone takes the default in some sections and dies in others."""
+    """Only Hugging Face replaces "auto". DeepSpeed alone takes the default in some sections and dies in others.
+
+    What transformers and accelerate have no value for, they refuse: CFG050.
+    """
+    if plan is not None and plan.framework in ("hf", "accelerate"):
+        not_applicable("Hugging Face fills auto in (CFG050)")
     native, filled = TABLE["auto"]["native"], TABLE["auto"]["filled_by_hugging_face"]
     found = [k for k in autos(parsed(config).values) if k not in native and not k.startswith("expert_parallel.")]
     usual = [k for k in found if k in filled]
-    alone = plan is not None and plan.framework == "none"
     if usual:
-        yield Finding(
-            severity=Severity.ERROR if alone else None,
-            message=f"{config.where(usual[0])}: {len(usual)} values are auto ({', '.join(usual[:3])}...): right with transformers or accelerate only",
-            cause="auto-without-hf",
-            evidence=evidence(config, *usual),
-            remedy=remedy(config, "Without transformers or accelerate, replace every auto by a number"),
-        )
+        yield _usual_autos(config, usual, alone=plan is not None and plan.framework is not None)
     for key in (k for k in found if k not in filled):
         quiet = key.rpartition(".")[0] in REFUSE
-        effect = "DeepSpeed takes its default" if quiet else "it stays a text"
+        effect = "DeepSpeed takes its default" if quiet else "for DeepSpeed it is a text"
         yield Finding(
-            message=f"{config.where(key)}: {plain(key)} is auto, which neither transformers nor accelerate fill in: {effect}",
+            message=f"{config.where(key)}: {plain(key)} is auto: transformers and accelerate stop at it, {effect}",
             cause="auto-unsupported-key",
             subject=plain(key),
-            severity=Severity.WARNING if quiet else Severity.ERROR,
+            severity=Severity.WARNING if quiet and not usual else Severity.ERROR,
             evidence=evidence(config, key),
-            remedy=remedy(config, f"Replace auto by a value ({config.where(key)})"),
+            remedy=remedy(config, f"Replace auto by a value, or remove {plain(key)} ({config.where(key)})"),
         )
+
+
+def _usual_autos(config: DsConfig, usual: list[str], *, alone: bool) -> Finding:
+    """The autos of Hugging Face's documentation; ``alone``: nobody replaces them, so that most stop DeepSpeed."""
+    stops = [key for key in usual if key.rpartition(".")[0] not in REFUSE]
+    named = ", ".join(usual[:3]) + ("..." if len(usual) > 3 else "")
+    verb = "values are" if len(usual) > 1 else "value is"
+    effect = "DeepSpeed stops at it" if stops else "DeepSpeed takes its defaults instead"
+    said = effect if alone else "right with transformers or accelerate only"
+    return Finding(
+        severity=(Severity.ERROR if stops else Severity.WARNING) if alone else None,
+        message=f"{config.where(usual[0])}: {len(usual)} {verb} auto ({named}): {said}",
+        cause="auto-without-hf",
+        evidence=evidence(config, *usual),
+        remedy=remedy(config, "Without transformers or accelerate, replace every auto by a number"),
+    )
 
 
 _NEEDS = {"bf16": 8, "fp16": 7}  # major compute capability: accelerator/cuda_accelerator.py; CUDA's own for bf16
@@ -217,8 +227,9 @@ def names_are_known(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[F
             f"this DeepSpeed is newer than the table ({TABLE['about']['deepspeed']}), which lacks {plain(found[0][1])}"
         )
     for key, value, known in found:
+        old = f", which was removed in {names['gone_optimizers_since']}" if value.lower() in gone else ""
         yield Finding(
-            message=f"{config.where(key)}: {key} is {shown(value)}; DeepSpeed knows {', '.join(known)}, and torch's own names",
+            message=f"{config.where(key)}: {key} is {shown(value)}{old}; DeepSpeed knows {', '.join(known)}, and torch's own names",
             cause="optimizer-unknown",
             subject=key,
             evidence=evidence(config, key),

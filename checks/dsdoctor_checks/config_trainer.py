@@ -1,7 +1,8 @@
 """Hugging Face TrainingArguments and Lightning against the DeepSpeed config. Of the family CFG (see config.py).
 
-Source of the rules: transformers 5.24.0, integrations/deepspeed.py (HfTrainerDeepSpeedConfig) and training_args.py, read on
-2026-11-30; Lightning: Lightning-AI/pytorch-lightning#19891.
+Source of the rules: transformers 5.24.0, integrations/deepspeed.py (HfTrainerDeepSpeedConfig) and training_args.py, run on
+2026-11-30 (tests/config_truth/test_frameworks.py); Lightning: lightning/pytorch/strategies/deepspeed.py
+(_format_batch_size_and_grad_accum_config), read on 2026-11-30.
 """
 
 from collections.abc import Iterator
@@ -24,9 +25,10 @@ from dsdoctor_checks.config_keys import Clash, parsed, shown, told, whole
 _DEFAULTS: dict[str, Any] = {
     "per_device_train_batch_size": 8, "gradient_accumulation_steps": 1, "max_grad_norm": 1.0, "learning_rate": 5e-5,
     "adam_beta1": 0.9, "adam_beta2": 0.999, "adam_epsilon": 1e-8, "weight_decay": 0.0, "fp16": False, "bf16": False,
-    "fp16_full_eval": False, "bf16_full_eval": False,
+    "fp16_full_eval": False, "bf16_full_eval": False, "warmup_steps": 0, "max_steps": -1,
 }  # fmt: skip
 _NUMBERS = ("learning_rate", "max_grad_norm", "adam_beta1", "adam_beta2", "adam_epsilon", "weight_decay")
+_WARMUP, _TOTAL = "scheduler.params.warmup_num_steps", "scheduler.params.total_num_steps"
 _SAME = (  # a key of the DeepSpeed config, and the arguments that must say the same
     ("train_micro_batch_size_per_gpu", ("per_device_train_batch_size",)),
     ("gradient_accumulation_steps", ("gradient_accumulation_steps",)),
@@ -36,6 +38,8 @@ _SAME = (  # a key of the DeepSpeed config, and the arguments that must say the 
     ("optimizer.params.eps", ("adam_epsilon",)),
     ("optimizer.params.weight_decay", ("weight_decay",)),
     ("scheduler.params.warmup_max_lr", ("learning_rate",)),
+    (_WARMUP, ("warmup_steps",)),
+    (_TOTAL, ("max_steps",)),
     ("fp16.enabled", ("fp16", "fp16_full_eval")),
     ("bf16.enabled", ("bf16", "bf16_full_eval")),
 )
@@ -67,9 +71,23 @@ def pairs(config: DsConfig, arguments: TrainingArgs) -> Iterator[Pair]:
         ours = config.get(key)
         if ours is None or (arguments.get("auto_find_batch_size") is True and "batch_size" in key):
             continue
-        values = [_value(arguments, name) for name in names]
-        theirs = values if key.endswith("betas") else any(values) if key.endswith(".enabled") else values[0]
+        theirs = _theirs(key, [_value(arguments, name) for name in names])
+        if theirs is None:
+            continue
         yield Pair(key, names, ours, theirs, any(name in arguments.values for name in names))
+
+
+def _theirs(key: str, values: list[Any]) -> Any:
+    """What the Trainer makes of its arguments for ``key``; None when that needs the number of steps, which the data decide."""
+    if key.endswith("betas"):
+        return values
+    if key.endswith(".enabled"):
+        return any(values)
+    if key == _TOTAL:
+        return values[0] if isinstance(values[0], int) and values[0] > 0 else None
+    if key == _WARMUP:
+        return max(1, int(values[0])) if values[0] == 0 or (whole(values[0]) or 0) >= 1 else None
+    return values[0]
 
 
 def _readable(arguments: TrainingArgs | None) -> TrainingArgs:
@@ -157,20 +175,19 @@ def autos_are_filled_with(config: DsConfig, arguments: TrainingArgs | None) -> I
     "CFG055", "Lightning alone sets the accumulation", causes=["lightning-config-conflict"], severity=Severity.WARNING
 )
 def lightning_owns_accumulation(config: DsConfig, plan: RunPlan | None) -> Iterator[Finding]:
-    """Lightning overrides gradient_accumulation_steps by accumulate_grad_batches; a fixed train_batch_size then no longer adds up."""
+    """Lightning stops at gradient_accumulation_steps in the config: it sets it from accumulate_grad_batches.
+
+    "Do not set `gradient_accumulation_steps` in the DeepSpeed config". It adds the micro batch and the clipping only where the
+    config is silent; a fixed train_batch_size then no longer adds up.
+    """
     if plan is None or plan.framework != "lightning":
         not_applicable("nobody said that Lightning runs this")
-    for key, other in (
-        ("gradient_accumulation_steps", "accumulate_grad_batches"),
-        ("gradient_clipping", "gradient_clip_val"),
-    ):
-        if parsed(config).get(key) is not None:
-            what = f"{key} is {shown(config.get(key))}; Lightning's Trainer has {other} for it"
-            yield told(
-                config,
-                Clash((key,), what, f"Remove {key}, and pass {other} to the Trainer", "lightning-config-conflict"),
-            )
+    steps, cause = "gradient_accumulation_steps", "lightning-config-conflict"
+    if steps in parsed(config).values:
+        what = f"{steps} is given, at which Lightning stops: its Trainer has accumulate_grad_batches for it"
+        order = f"Remove {steps}, and pass accumulate_grad_batches to the Trainer"
+        yield told(config, Clash((steps,), what, order, cause, Severity.ERROR))
     if config.get("train_batch_size") is not None:
         what = "train_batch_size is fixed, and Lightning sets the accumulation"
         order = "Leave train_batch_size out, and keep train_micro_batch_size_per_gpu"
-        yield told(config, Clash(("train_batch_size",), what, order, "lightning-config-conflict"))
+        yield told(config, Clash(("train_batch_size",), what, order, cause))

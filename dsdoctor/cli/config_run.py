@@ -80,6 +80,7 @@ def _request(file: str, values: dict[str, Any], settings: Settings) -> Request:
         snapshot=values["snapshot"],
         accelerate_config=values["accelerate_config"],
         training_args=values["training_args"],
+        model=values["model"],
         run_plan=_plan(values),
         settings=settings,
     )

@@ -4,6 +4,7 @@ from dsdoctor.facts.accelerate_config import AccelerateConfig
 from dsdoctor.facts.base import Fact, Unavailable, UnavailableKind
 from dsdoctor.facts.caches import CachedOp, CacheFolder, Caches
 from dsdoctor.facts.compilers import Compiler, Compilers, Ninja, StandardLibrary
+from dsdoctor.facts.config_words import ConfigWord, ConfigWords
 from dsdoctor.facts.cpu import Cpu
 from dsdoctor.facts.deepspeed import DeepSpeed, DeepSpeedLive, DsOp, DsReport
 from dsdoctor.facts.ds_config import DsConfig
@@ -13,6 +14,7 @@ from dsdoctor.facts.host import Host
 from dsdoctor.facts.limits import UNLIMITED, Limit, Limits
 from dsdoctor.facts.log import Log, LogException, LogExit, LogFile, LogMatch, LogPlace, Role, TextKind
 from dsdoctor.facts.memory import Memory
+from dsdoctor.facts.model_config import ModelConfig
 from dsdoctor.facts.network import Interface, Network
 from dsdoctor.facts.ops import OpBuild, OpBuilder, OpBuilders, OpBuilds, Trial, Trials
 from dsdoctor.facts.packages import Damage, Distribution, Packages, Shadow
@@ -40,9 +42,9 @@ from dsdoctor.facts.torch import Import, Torch, TorchLive
 from dsdoctor.facts.training_args import TrainingArgs
 
 __all__ = [
-    "UNLIMITED", "AccelerateConfig", "CacheFolder", "CachedOp", "Caches", "Collective", "Compiler", "Compilers", "Cpu", "Damage", "DeepSpeed",
+    "UNLIMITED", "AccelerateConfig", "CacheFolder", "CachedOp", "Caches", "Collective", "Compiler", "Compilers", "ConfigWord", "ConfigWords", "Cpu", "Damage", "DeepSpeed",
     "DeepSpeedLive", "Distribution", "DsConfig", "DsOp", "DsReport", "Environment", "Fact", "FrameworkName", "Gpu", "GpuLink",
-    "GpuProcess", "Gpus", "Host", "Hostfile", "Import", "Interface", "Limit", "Limits", "Log", "LogException", "LogExit", "LogFile", "LogMatch", "LogPlace", "Memory", "Network", "Ninja", "OpBuild",
+    "GpuProcess", "Gpus", "Host", "Hostfile", "Import", "Interface", "Limit", "Limits", "Log", "LogException", "LogExit", "LogFile", "LogMatch", "LogPlace", "Memory", "ModelConfig", "Network", "Ninja", "OpBuild",
     "OpBuilder", "OpBuilders", "OpBuilds",
     "Packages", "Place", "Programs", "Purpose", "Python", "Role", "RunPlan", "Shadow", "Smoke",
     "SmokeAftermath", "SmokeCurves", "SmokeLoad", "SmokePhase", "SmokeProof", "SmokeRank", "SmokeRun", "SmokeStep", "SmokeSwap", "Snapshot", "SnapshotError",

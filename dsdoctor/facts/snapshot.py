@@ -9,6 +9,7 @@ from dsdoctor.facts.accelerate_config import AccelerateConfig
 from dsdoctor.facts.base import Fact, Unavailable
 from dsdoctor.facts.caches import Caches
 from dsdoctor.facts.compilers import Compilers
+from dsdoctor.facts.config_words import ConfigWords
 from dsdoctor.facts.cpu import Cpu
 from dsdoctor.facts.deepspeed import DeepSpeed, DeepSpeedLive, DsReport
 from dsdoctor.facts.ds_config import DsConfig
@@ -18,6 +19,7 @@ from dsdoctor.facts.host import Host
 from dsdoctor.facts.limits import Limits
 from dsdoctor.facts.log import Log
 from dsdoctor.facts.memory import Memory
+from dsdoctor.facts.model_config import ModelConfig
 from dsdoctor.facts.network import Network
 from dsdoctor.facts.ops import OpBuilders, OpBuilds, Trials
 from dsdoctor.facts.packages import Packages
@@ -70,8 +72,10 @@ class Snapshot(Fact, frozen=True, kw_only=True):
     network: Network | None = None
     programs: Programs | None = None
     ds_config: DsConfig | None = None
+    config_words: ConfigWords | None = None
     accelerate_config: AccelerateConfig | None = None
     training_args: TrainingArgs | None = None
+    model_config: ModelConfig | None = None
     run_plan: RunPlan | None = None
     smoke: Smoke | None = None
     log: Log | None = None
@@ -83,8 +87,8 @@ class Snapshot(Fact, frozen=True, kw_only=True):
         value = getattr(self, name)
         if value is not None:
             return value  # type: ignore[no-any-return]
-        if name == "log":  # never part of a machine
-            return Unavailable(kind="not-asked", detail="no log was given (dsdoctor triage)")
+        if name in _NOT_OF_A_MACHINE and name not in self.unavailable:
+            return Unavailable(kind="not-asked", detail=_NOT_OF_A_MACHINE[name])
         return self.unavailable.get(name, Unavailable(kind="not-examined", detail=f"{name} was not examined"))
 
     def replace(self, **changes: Any) -> "Snapshot":
@@ -96,10 +100,17 @@ SECTIONS: dict[type[Fact], str] = {
     Toolkits: "toolkits", Compilers: "compilers", Python: "python", Packages: "packages", Torch: "torch",
     TorchLive: "torch_live", DeepSpeed: "deepspeed", DeepSpeedLive: "deepspeed_live", DsReport: "ds_report",
     Environment: "environment", Caches: "caches", Storage: "storage", Network: "network", Programs: "programs",
-    DsConfig: "ds_config", AccelerateConfig: "accelerate_config", TrainingArgs: "training_args", RunPlan: "run_plan", Smoke: "smoke", Log: "log",
+    DsConfig: "ds_config", ConfigWords: "config_words", AccelerateConfig: "accelerate_config", TrainingArgs: "training_args", ModelConfig: "model_config", RunPlan: "run_plan", Smoke: "smoke", Log: "log",
     OpBuilders: "op_builders", Trials: "trials", OpBuilds: "op_builds",
 }  # fmt: skip
-LIVE_SECTIONS = frozenset({"torch_live", "deepspeed_live", "ds_report", "op_builders", "trials", "op_builds", "smoke"})
+_NOT_OF_A_MACHINE = {
+    "log": "no log was given (dsdoctor triage)",
+    "model_config": "no model was named (dsdoctor config --model)",
+    "config_words": "no DeepSpeed was asked about a config (dsdoctor check --config)",
+}
+LIVE_SECTIONS = frozenset(
+    {"torch_live", "deepspeed_live", "ds_report", "op_builders", "config_words", "trials", "op_builds", "smoke"}
+)
 
 
 def now() -> str:

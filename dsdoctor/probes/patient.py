@@ -1,10 +1,21 @@
 """The live probe: one child in the patient imports torch and DeepSpeed and runs ds_report, step by step."""
 
+import os
 from typing import Any
 
 import msgspec
 
-from dsdoctor.facts import DeepSpeedLive, DsReport, Import, OpBuilders, Python, TorchLive, Unavailable, UnavailableKind
+from dsdoctor.facts import (
+    ConfigWords,
+    DeepSpeedLive,
+    DsReport,
+    Import,
+    OpBuilders,
+    Python,
+    TorchLive,
+    Unavailable,
+    UnavailableKind,
+)
 from dsdoctor.probes.answers import entry
 from dsdoctor.probes.python import SCRIPTS
 from dsdoctor.probes.runner import Ran
@@ -25,12 +36,25 @@ class Live(msgspec.Struct, frozen=True):
     deepspeed_live: DeepSpeedLive
     ds_report: DsReport | Unavailable
     op_builders: OpBuilders | Unavailable
+    config_words: ConfigWords | Unavailable
 
 
-def probe(system: System, python: Python, limit_s: float) -> Live:
+class ConfigOrder(msgspec.Struct, frozen=True):
+    """A ds_config that the patient's DeepSpeed is asked about."""
+
+    path: str
+    ranks: int | None = None
+    fill: bool = True  # "auto" is left out: Hugging Face replaces it
+
+    def words(self) -> list[str]:
+        return ["--config", os.path.abspath(self.path), str(self.ranks or 0), "fill" if self.fill else "as-it-is"]
+
+
+def probe(system: System, python: Python, limit_s: float, config: ConfigOrder | None = None) -> Live:
     """Run the live script, at most ``limit_s`` seconds. What came before a crash or a hang is kept."""
     env = {**system.env, "PYTHONUNBUFFERED": "1"}
-    ran = system.run([python.executable, str(SCRIPTS / "live.py")], limit_s, env=env, answer=True, stall_s=STALL_S)
+    argv = [python.executable, str(SCRIPTS / "live.py"), *(config.words() if config else [])]
+    ran = system.run(argv, limit_s, env=env, answer=True, stall_s=STALL_S)
     steps, last = _steps(ran)
     torch_step = _outcome("import torch", steps, last, ran)
     return Live(
@@ -38,6 +62,7 @@ def probe(system: System, python: Python, limit_s: float) -> Live:
         _deepspeed(torch_step, steps, last, ran),
         _report(steps, last, ran),
         _builders(steps, last, ran),
+        _config_words(steps, last, ran, config),
     )
 
 
@@ -138,6 +163,26 @@ def _builders(steps: dict[str, dict[str, Any]], last: str | None, ran: Ran) -> O
     if last is not None and ran.ending != "not-started":
         return Unavailable(kind="depends", detail=f"not reached: {_sentence(last, _outcome(last, steps, last, ran))}")
     return Unavailable(kind="depends", detail="the op builders need a DeepSpeed that can be imported")
+
+
+def _config_words(
+    steps: dict[str, dict[str, Any]], last: str | None, ran: Ran, config: ConfigOrder | None
+) -> ConfigWords | Unavailable:
+    if config is None:
+        return Unavailable(kind="not-asked", detail="no ds_config was given (--config)")
+    name = "judge the config"
+    if told := _values(steps, name):
+        try:
+            return msgspec.convert({**told, "path": config.path}, ConfigWords)
+        except msgspec.ValidationError as error:
+            return Unavailable(kind="failed", detail=f"DeepSpeed's word on the config is not understood: {error}")
+    asked = _outcome(name, steps, last, ran)
+    if asked.outcome != "not-reached":
+        kind: UnavailableKind = "timed-out" if asked.outcome == "timed-out" else "failed"
+        return Unavailable(kind=kind, detail=_sentence("asking DeepSpeed about the config", asked))
+    if last is not None and ran.ending != "not-started":
+        return Unavailable(kind="depends", detail=f"not reached: {_sentence(last, _outcome(last, steps, last, ran))}")
+    return Unavailable(kind="depends", detail="judging the config by DeepSpeed needs one that can be imported")
 
 
 def _values(steps: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:

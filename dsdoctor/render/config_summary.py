@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from dsdoctor.config_examination import Judged
+from dsdoctor.config_release import said
 from dsdoctor.facts import Snapshot
 from dsdoctor.model import Report, Severity, Status
 from dsdoctor.plan import counted_findings
@@ -51,7 +52,7 @@ def _total(files: Sequence[Judged]) -> str:
 
 
 def _judged_for(facts: Snapshot, reports: Sequence[Report]) -> Iterator[str]:
-    yield f"DeepSpeed {facts.deepspeed.version}" if facts.deepspeed else "no particular DeepSpeed release"
+    yield said(facts)
     plan = facts.run_plan
     if plan and plan.ranks:
         yield f"{plan.ranks} rank{'s' if plan.ranks > 1 else ''}"

@@ -13,6 +13,7 @@ from dsdoctor_checks import (
     config_features,
     config_lean,
     config_machine,
+    config_model,
     config_offload,
     config_optimizer,
     config_rules,
@@ -25,7 +26,7 @@ from dsdoctor.readers import ds_config
 from dsdoctor.registry import checks_of
 from dsdoctor.testing import machine, verdict
 
-MODULES = (by_itself, config_accelerate, config_trainer, config_batch, config_conflicts, config_features, config_lean, config_machine, config_offload, config_optimizer, config_rules)  # fmt: skip
+MODULES = (by_itself, config_accelerate, config_trainer, config_batch, config_conflicts, config_features, config_lean, config_machine, config_model, config_offload, config_optimizer, config_rules)  # fmt: skip
 CHECKS: dict[str, Check] = {check.code: check for module in MODULES for check in checks_of(module)}
 NOW = DeepSpeed(version="0.19.8", path="/opt/venv/lib/python3.11/site-packages/deepspeed")
 OLD = DeepSpeed(version="0.16.9", path="/opt/venv/lib/python3.11/site-packages/deepspeed")

@@ -230,6 +230,7 @@ def test_removed_keys_stop_only_the_release_that_removed_them() -> None:
 
 def test_optimizer_and_scheduler_names() -> None:
     assert "AdmaW" in one("CFG014", config(optimizer={"type": "AdmaW"})).message
+    assert "removed in 0.19.8" in one("CFG014", config(optimizer={"type": "OneBitAdam"}), NOW).message
     assert one("CFG014", config(scheduler={"type": "warmuplr"})).subject == "scheduler.type"
     assert not found("CFG014", config(optimizer={"type": "adamw"}, scheduler={"type": "CosineAnnealingLR"}))
     assert not found("CFG014", config(optimizer={"type": "RMSprop"}))
@@ -241,7 +242,7 @@ def test_a_key_newer_than_the_installed_release() -> None:
     finding = one("CFG015", config(torch_autocast={"enabled": True}, managed_gradient_accumulation=True), DeepSpeed(
         version="0.18.9", path="/opt/venv/deepspeed"
     ))  # fmt: skip
-    assert "exists since DeepSpeed 0.19.4; 0.18.9 is installed" in finding.message
+    assert "exists since DeepSpeed 0.19.4; here is 0.18.9" in finding.message
 
 
 def test_hjson_is_noted_for_hugging_face() -> None:

@@ -50,6 +50,13 @@ BROKEN: list[tuple[str, dict[str, Any], str]] = [
     ("CFG034", {"zero_optimization": {"stage": 3, "zero_quantized_weights": True}, "torch_autocast": {"enabled": True}}, "both on"),
     ("CFG034", {"weight_quantization": {"quantized_initialization": {"num_bits": 8}}, "zero_optimization": {"stage": 2}}, "stage 3 only"),
     ("CFG035", {"hybrid_engine": {"enabled": True, "enable_cuda_graph": True}, "zero_optimization": {"stage": 3}}, "has no effect with"),
+    ("CFG020", {"zero_optimization": {"stage": 1, "compute_grad_norm": False}, "gradient_clipping": 0, "bf16": {"enabled": True}, "data_types": {"grad_accum_dtype": "fp32"}}, "grad_accum_dtype fp32"),
+    ("CFG033", {"expert_parallel": {"enabled": True, "gate_up_impl": "fused", "use_grouped_mm": False}}, "the loop that it replaces"),
+    ("CFG033", {"expert_parallel": {"enabled": True, "row_weighting_impl": "fused", "autoep_size": 2}}, "needs comm_backend deepep"),
+    ("CFG033", {"expert_parallel": {"enabled": True, "combine_impl": "fused_weighted_sum", "autoep_size": 2}, "tensor_parallel": {"autotp_size": 2}}, "does not go with tensor_parallel"),
+    ("CFG033", {"expert_parallel": {"enabled": True, "autoep_size": 2}, "tensor_parallel": {"autotp_size": 2}, "zero_optimization": {"stage": 2, "offload_optimizer": CPU}}, "does not go with zero_optimization.offload_optimizer"),
+    ("CFG060", {"zero_optimization": {"stage": 1, "legacy_stage1": True}}, "at which the engine stops"),
+    ("CFG060", {"zero_optimization": {"stage": 3, "elastic_checkpoint": True}}, "no longer supports"),
     ("CFG036", {"compile": {"deepcompile": True, "offload_opt_states": True}, "zero_optimization": {"stage": 3, "offload_optimizer": CPU}}, "cannot be combined"),
     ("CFG037", {"tensor_parallel": {"autotp_size": 4, "tp": {"tp_size": 2}}}, "tp_size is 2"),
 ]  # fmt: skip
@@ -72,6 +79,8 @@ SOUND: list[dict[str, Any]] = [
     {"expert_parallel": {"enabled": True, "autoep_size": 2}, "zero_optimization": {"stage": 2}},
     {"compile": {"deepcompile": True, "offload_parameters": True}, "zero_optimization": {"stage": 3}},
     {"tensor_parallel": {"autotp_size": 4}},
+    {"compile": {"deepcompile": True, "offload_opt_states": True}, "zero_optimization": {"stage": 2, "offload_optimizer": CPU}, "optimizer": ADAM},
+    {"zero_optimization": {"stage": 2, "elastic_checkpoint": True, "legacy_stage1": False}},
 ]  # fmt: skip
 CODES = sorted({code for code, _, _ in BROKEN})
 

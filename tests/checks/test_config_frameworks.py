@@ -6,7 +6,7 @@ import pytest
 
 from dsdoctor.facts import AccelerateConfig, RunPlan, TrainingArgs
 from dsdoctor.model import Severity, Status
-from dsdoctor.readers import accelerate_config, training_args
+from dsdoctor.readers import accelerate_config, ds_config, training_args
 from tests.checks.config_cases import H200S, config, found, judged, one
 
 ACCELERATE = """compute_environment: LOCAL_MACHINE
@@ -59,6 +59,14 @@ def test_precision_in_two_places() -> None:
     assert not found("CFG048", accelerate(*FILE, mixed="fp16"), config(fp16={"enabled": "auto"}))
 
 
+def test_auto_that_waits_for_a_precision() -> None:
+    silent = AccelerateConfig(path="acc.yaml", values={"deepspeed_config": {"deepspeed_config_file": "ds.json"}})
+    waiting = config(bf16={"enabled": "auto"}, zero_optimization={"stage": 2})
+    assert one("CFG048", silent, waiting).severity is Severity.INFO
+    assert not found("CFG048", silent, waiting, trainer(bf16="true"))
+    assert not found("CFG048", silent, config(bf16={"enabled": True}))
+
+
 def test_processes_and_machines() -> None:
     assert "cannot be shared out" in found("CFG049", accelerate(machines=3, processes=8))[0].message
     assert "16 processes on each machine" in one("CFG049", accelerate(processes=16), H200S).message
@@ -73,9 +81,23 @@ def test_accelerate_alone_refuses_betas_auto() -> None:
     )
     finding = one("CFG050", betas, RunPlan(framework="accelerate"))
     assert finding.subject == "optimizer.params.betas"
-    assert finding.severity is Severity.ERROR
+    assert judged("CFG050", betas, RunPlan(framework="accelerate")).severity is Severity.ERROR
     assert not found("CFG050", betas, RunPlan(framework="hf"))
+    assert judged("CFG050", betas, accelerate(*FILE)).severity is Severity.WARNING  # a Trainer may fill them
+    assert not found("CFG050", betas, accelerate(*FILE), trainer())
     assert "no zero_optimization section" in one("CFG050", config(), RunPlan(framework="accelerate")).message
+
+
+def test_no_framework_passes_an_auto_on_that_it_does_not_know() -> None:
+    for values in (
+        {"zero_optimization": {"sub_group_size": "auto"}},
+        {"zero_optimization": {}, "pipeline": {"stages": "auto"}},
+    ):
+        for framework in ("hf", "accelerate"):
+            finding = one("CFG050", config(**values), RunPlan(framework=framework))
+            assert "no value for it" in finding.message
+            assert not found("CFG011", config(**values), RunPlan(framework=framework))  # said once
+    assert "train_batch_size is auto" in one("CFG050", ds_config.parse('{"train_batch_size": "auto", "zero_optimization": {}}', "ds.json"), RunPlan(framework="accelerate")).message  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -87,6 +109,8 @@ def test_accelerate_alone_refuses_betas_auto() -> None:
         ({"optimizer": {"type": "AdamW", "params": {"lr": 3e-4}}}, {"learning_rate": "2.0e-4"}, "optimizer.params.lr"),
         ({"optimizer": {"type": "AdamW", "params": {"betas": [0.9, 0.95]}}}, {"adam_beta2": 0.98}, "optimizer.params.betas"),
         ({"bf16": {"enabled": True}}, {"bf16": "false"}, "bf16.enabled"),
+        ({"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 50}}}, {"warmup_steps": 100}, "scheduler.params.warmup_num_steps"),
+        ({"scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 50}}}, {"max_steps": 100}, "scheduler.params.total_num_steps"),
     ],
 )  # fmt: skip
 def test_what_the_trainer_compares(values: dict[str, Any], arguments: dict[str, Any], key: str) -> None:
@@ -127,8 +151,11 @@ def test_the_global_batch_of_the_arguments() -> None:
 
 def test_lightning_sets_the_accumulation() -> None:
     lightning = RunPlan(framework="lightning")
-    assert one("CFG055", config(gradient_accumulation_steps=4), lightning).cause == "lightning-config-conflict"
-    assert not found("CFG055", config(), lightning)
+    stopped = judged("CFG055", config(gradient_accumulation_steps=4), lightning)
+    assert stopped.findings[0].cause == "lightning-config-conflict"
+    assert stopped.severity is Severity.ERROR
+    assert judged("CFG055", config(train_batch_size=8), lightning).severity is Severity.WARNING
+    assert not found("CFG055", config(gradient_clipping=1.0), lightning)  # Lightning takes it
     assert not found("CFG055", config(gradient_accumulation_steps=4), RunPlan(framework="hf"))
 
 

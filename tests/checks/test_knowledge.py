@@ -2,6 +2,7 @@
 
 import pytest
 from dsdoctor_checks import knowledge, op_specs
+from dsdoctor_checks.capabilities import CAPABILITIES
 
 from dsdoctor import healthy as h
 from dsdoctor.facts import Fact, Hostfile, Snapshot

@@ -3,7 +3,7 @@
 from functools import cache
 
 from dsdoctor.examination import diagnose, load_knowledge
-from dsdoctor.facts import DeepSpeed, DeepSpeedLive, Import, RunPlan
+from dsdoctor.facts import DeepSpeed, DeepSpeedLive, Fact, FrameworkName, Import, RunPlan
 from dsdoctor.judge import finding_severity
 from dsdoctor.knowledge import Knowledge
 from dsdoctor.model import Severity, Verdict
@@ -20,14 +20,14 @@ def _knowledge() -> Knowledge:
     return load_knowledge()
 
 
-def verdicts(text: str, ranks: int = 1) -> tuple[Verdict, ...]:
+def verdicts(text: str, ranks: int = 1, *beside: Fact, framework: FrameworkName = "none") -> tuple[Verdict, ...]:
     """The verdicts of the family CFG on the file ``text``."""
-    plan = RunPlan(gpus_per_node=ranks, framework="none", named_by=f"--gpus {ranks}")
-    asked = machine(ds_config.parse(text, "ds.json"), RELEASE, LIVE, plan)
+    plan = RunPlan(gpus_per_node=ranks, framework=framework, named_by=f"--gpus {ranks}")
+    asked = machine(ds_config.parse(text, "ds.json"), RELEASE, LIVE, plan, *beside)
     return diagnose(asked, _knowledge(), Request(only=("CFG",))).verdicts
 
 
-def errors(text: str, ranks: int = 1) -> list[tuple[str, str, str]]:
+def errors(text: str, ranks: int = 1, *beside: Fact, framework: FrameworkName = "none") -> list[tuple[str, str, str]]:
     """Code, cause and message of every finding at error level."""
-    found = [(v, f) for v in verdicts(text, ranks) for f in v.findings]
+    found = [(v, f) for v in verdicts(text, ranks, *beside, framework=framework) for f in v.findings]
     return [(v.code, f.cause, f.message) for v, f in found if finding_severity(f, v) is Severity.ERROR]

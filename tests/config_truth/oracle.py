@@ -1,38 +1,13 @@
-"""DeepSpeed's own word on configs: a child that imports its config class once and answers a line with a line.
-
-A request is JSON: ``{"text": the file, "ranks": the world size}``. An answer is null, or what DeepSpeed raised.
-"""
+"""DeepSpeed's own word on configs, and what Hugging Face makes of them: a child (child.py) that answers a line with a line."""
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-_CHILD = """
-import json, os, sys, tempfile
-answers = os.fdopen(os.dup(1), "w")
-os.dup2(2, 1)
-from deepspeed import comm
-from deepspeed.runtime.tensor_parallel.init_utils import load_ds_config
-from deepspeed.runtime.config import DeepSpeedConfig
-ranks = 1
-comm.get_rank = lambda *a: 0
-comm.get_world_size = lambda *a: ranks
-place = os.path.join(tempfile.mkdtemp(), "ds.json")
-for line in sys.stdin:
-    asked = json.loads(line)
-    ranks, said = asked["ranks"], None
-    with open(place, "w", encoding="utf-8") as file:
-        file.write(asked["text"])
-    try:
-        DeepSpeedConfig(load_ds_config(place))  # as deepspeed.initialize does
-    except Exception as error:
-        said = f"{type(error).__name__}: {error}"[:500]
-    answers.write(json.dumps(said) + "\\n")
-    answers.flush()
-os.remove(place)
-os.rmdir(os.path.dirname(place))
-"""
+_CHILD = str(Path(__file__).parent / "child.py")
 
 
 class Oracle:
@@ -40,7 +15,7 @@ class Oracle:
 
     def __enter__(self) -> "Oracle":
         self.child = subprocess.Popen(
-            [sys.executable, "-c", _CHILD],
+            [sys.executable, "-P", _CHILD],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -55,11 +30,19 @@ class Oracle:
 
     def refuses(self, text: str, ranks: int = 1) -> str | None:
         """What DeepSpeed raises for the file ``text`` on ``ranks`` GPUs, or None when it takes it."""
+        said: str | None = self._ask({"text": text, "ranks": ranks})
+        return said
+
+    def through(self, framework: str, **asked: Any) -> dict[str, Any]:
+        """What the framework hands to DeepSpeed ("config"), or why it stops before ("error")."""
+        answer: dict[str, Any] = self._ask({"framework": framework, **asked})
+        return answer
+
+    def _ask(self, asked: dict[str, Any]) -> Any:
         assert self.child.stdin is not None
         assert self.child.stdout is not None
-        self.child.stdin.write(json.dumps({"text": text, "ranks": ranks}) + "\n")
+        self.child.stdin.write(json.dumps(asked) + "\n")
         self.child.stdin.flush()
         answer = self.child.stdout.readline()
         assert answer, "DeepSpeed's child ended"
-        said: str | None = json.loads(answer)
-        return said
+        return json.loads(answer)

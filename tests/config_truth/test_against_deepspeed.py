@@ -5,7 +5,6 @@ More of the same: `python -m tests.bench.config`.
 
 import importlib.util
 import json
-from collections.abc import Iterator
 from itertools import islice, product
 from pathlib import Path
 
@@ -27,12 +26,6 @@ MADE = 300
 DEVICES: tuple[Device, ...] = ("none", "cpu", "nvme")
 PRECISIONS: tuple[Precision, ...] = ("bf16", "fp16", "fp32")
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="needs torch and deepspeed")
-
-
-@pytest.fixture(scope="module")
-def deepspeed() -> Iterator[Oracle]:
-    with Oracle() as child:
-        yield child
 
 
 def test_nothing_that_deepspeed_refuses_is_passed(deepspeed: Oracle) -> None:

@@ -54,7 +54,6 @@ def test_what_is_safe_is_mended(before: str, after: str) -> None:
         '{"fp16": {"enabled": true}, "fp16": {"enabled": false}}',  # which one is meant?
         '{"elasticity": {"enabled": true, "max_train_batch_size": 2000}}',  # something is on
         '{"zero_optimization": {"stage": 1}, "zero_optimisation": {"stage": 3}}',  # the real name is taken
-        '{"stage": 3}',  # has to move
         '{"my_own_notes": 1}',  # like no key
         '{"train_batch_size": "many"}',
         '{"zero_optimization": {"stage": 2, "cpu_offload": true, "offload_optimizer": {"device": "none"}}}',

@@ -1,11 +1,14 @@
 """Runs in the patient: import torch, ask it, import deepspeed, ask it, run ds_report. One JSON line per step.
 
+With ``--config FILE RANKS FILL`` it ends with asking DeepSpeed about a ds_config (config_words.py).
+
 ``{"begin": NAME}`` goes out before each step that may crash or hang, so that whoever reads knows where it stopped.
 Stdlib only, Python 3.8.
 """
 
 import faulthandler
 import importlib
+import importlib.util
 import json
 import os
 import sys
@@ -189,6 +192,17 @@ def kept(builder):
     return [".".join(cc) for cc in builder.filter_ccs(sorted(set(wanted)))] if wanted else None
 
 
+def config_words():
+    """What DeepSpeed says of the user's ds_config."""
+    path, ranks, fill = WANTED[WANTED.index("--config") + 1 :][:3]
+    place = os.path.join(os.path.dirname(os.path.abspath(__file__)), "config_words.py")
+    spec = importlib.util.spec_from_file_location("dsdoctor_config_words", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    version = known(lambda: text(sys.modules["deepspeed"].__version__))
+    return dict(module.words(path, int(ranks), fill == "fill"), version=version)
+
+
 def flush():
     for stream in (sys.stdout, sys.stderr):
         known(lambda stream=stream: stream.flush())  # the user's packages may have replaced or closed it
@@ -239,10 +253,14 @@ def main():
         attempt("ds_report", ds_report)
         with Caught():
             attempt("op builders", op_builders)
+        if "--config" in WANTED:
+            with Caught():
+                attempt("judge the config", config_words)
 
 
 OUT = open_answer()
 BEFORE = ""
+WANTED = list(sys.argv)  # ds_report replaces sys.argv
 faulthandler.enable(os.dup(2))  # a copy: Caught redirects 2
 if not getattr(sys.flags, "safe_path", False):
     sys.path[0] = os.getcwd()  # as for `python train.py` started here

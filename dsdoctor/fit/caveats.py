@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from dsdoctor.fit.shapes import ENCODER_DECODERS, ModelShape
+from dsdoctor.fit.encoder_decoders import ENCODER_DECODERS
+from dsdoctor.fit.shapes import ModelShape
 from dsdoctor.fit.training import Training
 
 # families of which a layer's activations were held against a real model's (fixtures/fit) or a real training
@@ -23,7 +24,9 @@ def caveats(shape: ModelShape, training: Training) -> tuple[str, ...]:
     if training.optimizer in ("adamw-8bit", "adafactor", "lion"):
         found.append(f"{training.optimizer} was never measured: its states are counted as its authors say")
     if training.lora_rank:
-        found.append("adapters on query, key, value and output of each layer; the frozen weights are counted as 16 or 32 bits, not quantised")
+        found.append(
+            "adapters on query, key, value and output of each layer; the frozen weights are counted as 16 or 32 bits, not quantised"
+        )
     if shape.family in ENCODER_DECODERS:
         found.append("encoder and decoder are counted with sequences of the same length")
     found.append(

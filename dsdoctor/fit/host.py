@@ -90,7 +90,15 @@ def _accumulated(s: Sizes) -> list[Item]:
         return []
     each = sum(part.times * pinned(s.width * size, s.training) for part in s.shape.parts for size in part.tensors)
     own = min(each, s.trained * s.width * 2) // s.training.world
-    return [item("gradients", "accumulated gradients", s.training.gpus_per_node * own, "of the micro steps before", exact=False)]
+    return [
+        item(
+            "gradients",
+            "accumulated gradients",
+            s.training.gpus_per_node * own,
+            "of the micro steps before",
+            exact=False,
+        )
+    ]
 
 
 def _optimizer_stage3(s: Sizes) -> list[Item]:
@@ -162,7 +170,12 @@ def _swap_buffers(s: Sizes) -> list[Item]:
             )
         )
         items.append(
-            item("optimizer", "optimizer states", ranks * s.training.state_bytes * group, "of the largest sub-group, before they go to the files")
+            item(
+                "optimizer",
+                "optimizer states",
+                ranks * s.training.state_bytes * group,
+                "of the largest sub-group, before they go to the files",
+            )
         )
         items.append(
             item("gradients", "gradients", ranks * pinned(s.width * s.part, s.training), "as backward leaves them")

@@ -47,7 +47,10 @@ class Part:
         if not gathers(self.s):
             return []
         size = sum(tensors)
-        return [self.memory.take(self.s.width * size) for _ in range(max(1, min(times, self.s.training.buckets.live // size)))]
+        return [
+            self.memory.take(self.s.width * size)
+            for _ in range(max(1, min(times, self.s.training.buckets.live // size)))
+        ]
 
     def buckets(self) -> Blocks:
         return []
@@ -205,7 +208,9 @@ def _groups(s: Sizes) -> list[tuple[Layer, int]]:
     return found
 
 
-def _forward(s: Sizes, memory: Allocator, part: Part, groups: list[tuple[Layer, int]]) -> tuple[list[Blocks], list[Blocks]]:
+def _forward(
+    s: Sizes, memory: Allocator, part: Part, groups: list[tuple[Layer, int]]
+) -> tuple[list[Blocks], list[Blocks]]:
     """What each group of layers keeps, and its parameters that stay whole."""
     saved, passing = blocks_of(s.shape, s.training)
     hidden, again = s.width * s.shape.hidden * s.training.tokens, s.training.checkpointing

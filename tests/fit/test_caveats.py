@@ -7,7 +7,14 @@ from dsdoctor.fit.caveats import caveats
 from dsdoctor.fit.shapes import from_config, from_size
 from dsdoctor.fit.training import Training
 
-LLAMA = {"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512, "vocab_size": 1000}
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 256,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 512,
+    "vocab_size": 1000,
+}
 
 
 @pytest.mark.parametrize(

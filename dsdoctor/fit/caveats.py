@@ -8,7 +8,8 @@ from dsdoctor.fit.training import Training
 
 # families of which a layer's activations were held against a real model's (fixtures/fit) or a real training
 CHECKED: Final = {"llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "olmo2", "stablelm", "starcoder2", "cohere", "phi", "glm4",
-                  "phi3", "glm", "mixtral", "qwen3_moe", "olmoe", "gpt2", "opt", "bloom", "gpt_neox", "bert", "roberta", "t5"}  # fmt: skip
+                  "phi3", "glm", "mixtral", "qwen3_moe", "olmoe", "gpt2", "opt", "bloom", "gpt_neox", "bert", "roberta", "t5", "electra", "distilbert",
+                  "granite", "smollm3", "cohere2", "nemotron", "helium", "mpt", "gptj", "qwen2_moe", "bart"}  # fmt: skip
 MEASURED_WORLD: Final = 2
 
 
@@ -18,7 +19,9 @@ def caveats(shape: ModelShape, training: Training) -> tuple[str, ...]:
     if training.world > MEASURED_WORLD:
         found.append(f"measured on one and two GPUs only: NCCL's own memory on {training.world} is an estimate")
     if training.nodes > 1:
-        found.append("NCCL's buffers for a network between nodes are not counted")
+        found.append(
+            "each node is taken to be like this one; NCCL's buffers for the network between them are not counted"
+        )
     if shape.family not in CHECKED:
         found.append(f"activations of {shape.family} were never held against a real model: less sure than the rest")
     if training.optimizer in ("adamw-8bit", "adafactor", "lion"):

@@ -1,11 +1,15 @@
 """What the numbers do not know is said, and only then."""
 
+import json
+from pathlib import Path
+
 import msgspec
 import pytest
 
-from dsdoctor.fit.caveats import caveats
+from dsdoctor.fit.caveats import CHECKED, caveats
 from dsdoctor.fit.shapes import from_config, from_size
 from dsdoctor.fit.training import Training
+from tests.fit.measured import FILE, HOLDOUTS, rows
 
 LLAMA = {
     "model_type": "llama",
@@ -22,7 +26,7 @@ LLAMA = {
     [
         ({"gpus_per_node": 8}, "NCCL's own memory on 8"),
         ({"gpus_per_node": 8, "nodes": 4}, "NCCL's own memory on 32"),
-        ({"gpus_per_node": 8, "nodes": 4}, "between nodes"),
+        ({"gpus_per_node": 8, "nodes": 4}, "like this one"),
         ({"optimizer": "adamw-8bit"}, "adamw-8bit was never measured"),
         ({"lora_rank": 16}, "adapters"),
     ],
@@ -41,3 +45,9 @@ def test_activations_of_a_family_that_nobody_held_against_a_model_are_less_sure(
 
 def test_what_is_never_counted_is_always_said() -> None:
     assert "torch.compile" in caveats(from_config(LLAMA), Training())[-1]
+
+
+def test_the_families_that_were_checked_are_those_of_the_fixtures() -> None:
+    saved = json.loads((Path(__file__).parents[2] / "fixtures/fit/saved_bytes.json").read_text())["rows"]
+    trained = [row for path in (FILE, *HOLDOUTS) for row in rows(path)]
+    assert {row["config"]["model_type"] for row in (*saved, *trained)} == CHECKED

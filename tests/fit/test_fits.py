@@ -56,6 +56,19 @@ def test_a_gpu_that_does_not_answer_is_no_room() -> None:
     assert room_of(machine()).gpu is None
 
 
+def test_a_machine_without_a_gpu_gets_numbers_and_no_verdict() -> None:
+    room = room_of(
+        machine(Gpus(nvml="library-missing", devices=()), Memory(total_bytes=64 * GIB, available_bytes=60 * GIB)),
+        gpus=1,
+    )
+    assert [note for note in room.notes if "GPU" in note] == [
+        "no usable GPU is here: what a GPU needs is said, not judged"
+    ]
+    found = fit(SEVEN, Training(), strategy("zero2"), room)
+    assert found.word == "unknown"
+    assert found.need.gpu.bytes > 0
+
+
 def test_seven_billion_on_one_card_needs_the_cpu() -> None:
     found = fits(SEVEN, Training(checkpointing=True), room_of(here(card())))
     words = {f.plan.name: f.word for f in found}

@@ -94,30 +94,34 @@ def attention_bytes(shape: ModelShape, training: Training, cross: bool = False) 
     return known
 
 
-def norms_bytes(shape: ModelShape, training: Training) -> int:
+def norms_bytes(shape: ModelShape, training: Training, stage3: bool) -> int:
     """Per token, of one layer's norms without those that only a decoder's second attention has."""
     count = 1 if shape.family in ONE_NORM else 4 if shape.family in FOUR_NORMS else 2
     after = max(0, count - 2)  # a norm whose output is only added: nothing keeps that
     each = norm_bytes(shape, training.width)
     if training.lora_rank and shape.family not in LAYER_NORM and training.width == 2:
-        # frozen: no normalised values, and an output only where an adapter reads it
-        return (4 * count + training.width) * shape.hidden
+        # frozen: no normalised values, and an output only where an adapter reads it, or ZeRO-3's own matrix product
+        return (4 * count + training.width * (count if stage3 else 1)) * shape.hidden
     return (each * count - training.width * after) * shape.hidden
 
 
-def layer_bytes(shape: ModelShape, training: Training) -> int:
-    """Per token, of one layer on average; an encoder-decoder's decoder layers attend twice."""
+def layer_bytes(shape: ModelShape, training: Training, stage3: bool = False) -> int:
+    """Per token, of one layer on average; an encoder-decoder's decoder layers attend twice.
+
+    ZeRO-3 replaces torch's matrix product by its own, which keeps its input even where the matrix is frozen (zero/linear.py).
+    """
     twice = shape.decoder_layers / shape.layers if shape.encoder_layers and shape.decoder_layers else 0.0
     attend = attention_bytes(shape, training) + attention_bytes(shape, training, cross=True) * twice
     masks = shape.hidden * (2 + twice) if shape.dropout else 0  # bytes, of each sub-layer's dropout
-    frozen = training.width * shape.ffn if training.lora_rank and not shape.experts else 0  # input of a frozen matrix
-    total = norms_bytes(shape, training) * (1 + twice / 2) + attend + masks + mlp_bytes(shape, training.width)
+    dropped = training.lora_rank and not shape.experts and not stage3  # the input of a frozen matrix
+    frozen = training.width * shape.ffn if dropped else 0
+    total = norms_bytes(shape, training, stage3) * (1 + twice / 2) + attend + masks + mlp_bytes(shape, training.width)
     return int(total) - frozen
 
 
-def activations(shape: ModelShape, training: Training) -> Activations:
+def activations(shape: ModelShape, training: Training, stage3: bool = False) -> Activations:
     tokens, width = training.tokens, training.width
-    layer = layer_bytes(shape, training) * tokens
+    layer = layer_bytes(shape, training, stage3) * tokens
     kept = width * shape.hidden * tokens * shape.layers if training.checkpointing else layer * shape.layers
     ends = (norm_bytes(shape, width) + width) * shape.hidden * tokens
     # log-softmax kept, its gradient and the logits' gradient: fp32 where the loss widens the logits first

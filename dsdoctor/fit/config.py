@@ -17,6 +17,27 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "experts_per_token": ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k"),
     "moe_ffn": ("moe_intermediate_size", "expert_ffn_hidden_size"),
 }
+# what transformers takes where the text part of a multi-modal file is silent, as those mostly are
+LLAMA: Final[dict[str, object]] = {
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "vocab_size": 32000,
+}
+USUAL: Final[dict[str, dict[str, object]]] = {
+    "llama": LLAMA,
+    "mistral": {**LLAMA, "intermediate_size": 14336, "num_key_value_heads": 8},
+    "qwen2": {**LLAMA, "intermediate_size": 22016, "vocab_size": 151936},
+    "qwen3": {**LLAMA, "intermediate_size": 22016, "vocab_size": 151936},
+    "gemma3_text": {
+        "hidden_size": 2304,
+        "intermediate_size": 9216,
+        "num_hidden_layers": 26,
+        "num_attention_heads": 8,
+        "vocab_size": 262208,
+    },
+}
 MOST_LAYERS: Final = 10_000
 LARGEST: Final = 10**15  # beyond any model: a number that large is a mistake, and its products are nonsense
 
@@ -30,7 +51,11 @@ class Config:
 
     def __init__(self, raw: Mapping[str, object]) -> None:
         inner = raw.get("text_config")
-        self.raw = {**raw, **inner} if isinstance(inner, dict) and "hidden_size" not in raw else dict(raw)
+        self.outer = ""  # the model that this is the text part of
+        self.raw = dict(raw)
+        if isinstance(inner, dict) and "hidden_size" not in raw:
+            self.outer = str(raw.get("model_type") or "the model")
+            self.raw = {**USUAL.get(str(inner.get("model_type")), {}), **raw, **inner}
         self.family = str(self.raw.get("model_type") or "unknown")
 
     def find(self, name: str, default: int | None = None) -> int | None:

@@ -5,10 +5,11 @@ Read in DeepSpeed 0.19.8: runtime/zero/stage_1_and_2.py, stage3.py, partition_pa
 
 from typing import Final
 
+from dsdoctor.fit import sharded
 from dsdoctor.fit.items import Account, Item, item, worst
 from dsdoctor.fit.runtime import gpu_runtime
 from dsdoctor.fit.shapes import ModelShape
-from dsdoctor.fit.sizes import Sizes, gathers, sizes, sub_groups
+from dsdoctor.fit.sizes import Sizes, sizes, sub_groups
 from dsdoctor.fit.strategies import Strategy
 from dsdoctor.fit.training import MIB, Training, share
 
@@ -21,13 +22,8 @@ def gpu_account(shape: ModelShape, training: Training, plan: Strategy) -> Accoun
     always = [*steady(s), *runtime]
     moments = {name: [*always, *extra] for name, extra in _moments(s).items()}
     if plan.stage == 3 and not training.zero_init:
-        moments["initialize"] = [*runtime, _whole(s)]
+        moments["initialize"] = [*runtime, sharded.whole(s)]
     return worst(moments)
-
-
-def _whole(s: Sizes) -> Item:
-    why = "initialize() moves all of the model to every GPU before it shares it out, unless zero.Init made it"
-    return item("parameters", "parameters", s.width * s.all, why)
 
 
 def _moments(s: Sizes) -> dict[str, list[Item]]:
@@ -40,8 +36,8 @@ def _moments(s: Sizes) -> dict[str, list[Item]]:
             }
         case 3:
             return {
-                "loss": [*loss(s), *gathered(s)],
-                "head": [*head(s), *gathered(s), *_norm_or_copy(s)],
+                "loss": [*loss(s), *sharded.gathered(s)],
+                "head": [*head(s), *sharded.gathered(s), *sharded.norm_or_copy(s)],
                 "backward": backward_sharded(s),
                 "step": step_sub_group(s),
             }
@@ -57,7 +53,7 @@ def _moments(s: Sizes) -> dict[str, list[Item]]:
 def steady(s: Sizes) -> list[Item]:
     """There from initialize() on, and the optimizer's states from the first step on."""
     workspace = item("buffers", "cuBLAS's workspace", WORKSPACE, "that of a Hopper GPU, others take 8 MiB", exact=False)
-    return [*_weights(s), *_optimizer(s), *(_stage3_buffers(s) if s.plan.stage == 3 else _way_out(s)), workspace]
+    return [*_weights(s), *_optimizer(s), *(sharded.buffers(s) if s.plan.stage == 3 else _way_out(s)), workspace]
 
 
 def _way_out(s: Sizes) -> list[Item]:
@@ -253,48 +249,8 @@ def step_partitioned(s: Sizes) -> list[Item]:
     return items
 
 
-def _stage3_buffers(s: Sizes) -> list[Item]:
-    items = [
-        item(
-            "buffers",
-            "gradient bucket",
-            s.width * s.training.buckets.reduce,
-            "reduce_bucket_size elements, made by initialize()",
-        )
-    ]
-    if s.plan.optimizer == "gpu":
-        items.append(
-            item("gradients", "gradients of its part", s.width * s.part, "one flat buffer, made by initialize()")
-        )
-    return items
-
-
-def gathered(s: Sizes) -> list[Item]:
-    """Parameters that are whole for a while: every module fetches ahead of it, until stage3_max_live_parameters are there."""
-    if not gathers(s):
-        return []
-    count = min(s.all, max(s.training.buckets.live, s.shape.largest_layer))
-    return [item("parameters", "gathered parameters", s.width * count, "up to stage3_max_live_parameters", exact=False)]
-
-
-NORM: Final = 250_000_000  # elements that are widened at once to take a norm
-
-
-def _norm_or_copy(s: Sizes) -> list[Item]:
-    """What comes beside the head's gradient: offloaded, the fp64 copy that its norm is taken of; else the bucket's copy."""
-    if s.plan.optimizer == "gpu":
-        return _sorted(s)
-    count = min(share(s.largest, s.training.world), NORM)
-    return [item("buffers", "gradient's norm", 8 * count, "the fp64 copy of the largest tensor's that it is taken of")]
-
-
-def _sorted(s: Sizes) -> list[Item]:
-    content = min(s.trained, max(s.training.buckets.reduce, s.largest))
-    return [item("buffers", "reduce-scatter", s.width * content, "the bucket's gradients, sorted by rank", exact=False)]
-
-
 def backward_sharded(s: Sizes) -> list[Item]:
-    return [*first_layer(s), *gathered(s), *_sorted(s)]
+    return [*first_layer(s), *sharded.gathered(s), *sharded.sorted_bucket(s)]
 
 
 def step_sub_group(s: Sizes) -> list[Item]:

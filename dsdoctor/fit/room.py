@@ -52,7 +52,9 @@ def free_of(gpu: Gpu) -> int | None:
 
 def _notes(snapshot: Snapshot, used: list[Gpu], asked: int | None) -> list[str]:
     notes = []
-    if asked and len(used) < asked:
+    if snapshot.gpus and not used:
+        notes.append("no usable GPU is here: what a GPU needs is said, not judged")
+    if asked and used and len(used) < asked:
         notes.append(f"{asked} GPUs are asked for, {len(used)} are here: judged by those that are here")
     for gpu in used:
         others = [process for process in gpu.processes if process.used_bytes]

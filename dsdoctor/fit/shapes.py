@@ -82,9 +82,11 @@ def from_config(raw: Mapping[str, object]) -> ModelShape:
     notes: tuple[str, ...] = ()
     if maker is None:
         notes = (f"{config.family} is not known here: counted like Llama, so the number of parameters is an estimate",)
+    if config.outer:
+        notes += (f"only the text part of {config.outer} is counted: not what it sees or hears with",)
     if config.raw.get("quantization_config"):
         notes += ("the file says that the weights are quantised: counted as if they were not",)
-    return _described(config, parts, exact=maker is not None, notes=notes)
+    return _described(config, parts, exact=maker is not None and not config.outer, notes=notes)
 
 
 def _described(config: Config, parts: tuple[Part, ...], *, exact: bool, notes: tuple[str, ...]) -> ModelShape:

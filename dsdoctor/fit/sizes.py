@@ -42,7 +42,7 @@ def sizes(shape: ModelShape, training: Training, plan: Strategy) -> Sizes:
     count = trained(shape, training)
     return Sizes(
         shape=shape, training=training, plan=plan, all=shape.parameters + (count if training.lora_rank else 0), trained=count,
-        part=share(count, training.world if plan.stage else 1), act=activations(shape, training),
+        part=share(count, training.world if plan.stage else 1), act=activations(shape, training, plan.stage == 3),
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Predicted against measured on H200s: a table to read, DeepSpeed's and Accelerate's own estimates beside it.
 
-python -m tests.bench.fit_points [FILE.jsonl]
+python -m tests.bench.fit_points [FILE.jsonl ...]    (none: those that were in view, the held-out ones, and all together)
 """
 
 import importlib
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dsdoctor.fit.memory import need
 from dsdoctor.fit.rehearsal import reserved
-from tests.fit.measured import FILE, Row, asked, gpu_bytes, rows, shown_bytes
+from tests.fit.measured import FILE, HOLDOUTS, Row, asked, gpu_bytes, rows, shown_bytes
 
 GIB = 1 << 30
 
@@ -38,14 +38,16 @@ def accelerate_says(row: Row) -> float:
     return float(4 * shape.parameters * training.width)
 
 
-def main() -> None:
-    errors: dict[str, list[float]] = {}
-    for row in rows(Path(sys.argv[1]) if len(sys.argv) > 1 else FILE):
+Errors = dict[str, list[float]]
+
+
+def table(found: list[Row], errors: Errors) -> None:
+    for row in found:
         shape, training, plan = asked(row)
-        said = need(shape, training, plan)
+        said, name = need(shape, training, plan), row["point"]["name"]
         if not row["ok"]:
             print(
-                f"{row['point']['name']:36} ran out of memory with {row['point']['cap']} GiB for torch; {said.gpu.bytes / GIB:.2f} GiB said"
+                f"{name:36} ran out of memory with {row['point']['cap']} GiB for torch; {said.gpu.bytes / GIB:.2f} GiB said"
             )
             continue
         real, host = gpu_bytes(row), row["host_peak"]
@@ -58,15 +60,32 @@ def main() -> None:
             "deepspeed's host": peer[1] / training.gpus_per_node / host - 1 if peer else None,
             "accelerate's gpu": simple / real - 1,
         }
-        for name, error in columns.items():
+        for column, error in columns.items():
             if error is not None:
-                errors.setdefault(name, []).append(abs(error))
+                errors.setdefault(column, []).append(abs(error))
         told = "  ".join("     -" if error is None else f"{error:+6.1%}" for error in columns.values())
         print(
-            f"{row['point']['name']:36} {said.gpu.moment:8} {said.gpu.bytes / GIB:6.2f} of {real / GIB:6.2f}  {said.host.moment:5} {host / GIB:6.2f}  {told}"
+            f"{name:36} {said.gpu.moment:10} {said.gpu.bytes / GIB:6.2f} of {real / GIB:6.2f}  {said.host.moment:5} {host / GIB:6.2f}  {told}"
         )
+
+
+def summary(title: str, errors: Errors) -> None:
+    print(title)
     for name, found in errors.items():
-        print(f"{name:18} median {statistics.median(found):7.1%}  worst {max(found):7.1%}  of {len(found)}")
+        print(f"  {name:18} median {statistics.median(found):7.1%}  worst {max(found):7.1%}  of {len(found)}")
+
+
+def main() -> None:
+    every: Errors = {}
+    paths = [Path(name) for name in sys.argv[1:]] or [FILE, *HOLDOUTS]
+    for path in paths:
+        errors: Errors = {}
+        table(rows(path), errors)
+        summary(path.stem, errors)
+        for name, found in errors.items():
+            every.setdefault(name, []).extend(found)
+    if len(paths) > 1:
+        summary("all", every)
 
 
 if __name__ == "__main__":

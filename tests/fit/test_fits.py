@@ -9,10 +9,10 @@ from dsdoctor.facts.gpu import Gpu, GpuProcess, Gpus
 from dsdoctor.facts.memory import Memory
 from dsdoctor.facts.snapshot import Snapshot
 from dsdoctor.facts.storage import Place, Storage
-from dsdoctor.fit.fits import best, fit, fits, highest, largest
+from dsdoctor.fit.fits import best, fit, fits, highest, highest_below, largest
 from dsdoctor.fit.room import Room, room_of
-from dsdoctor.fit.shapes import from_size
-from dsdoctor.fit.strategies import strategy
+from dsdoctor.fit.shapes import ModelShape, from_config, from_size
+from dsdoctor.fit.strategies import STRATEGIES, Strategy, strategy
 from dsdoctor.fit.training import Training
 from dsdoctor.testing import machine
 
@@ -54,6 +54,19 @@ def test_a_cgroup_is_less_ram_than_the_machine_has() -> None:
 def test_a_gpu_that_does_not_answer_is_no_room() -> None:
     assert room_of(here(card(error="lost"))).gpus == 0
     assert room_of(machine()).gpu is None
+
+
+def test_a_machine_without_a_gpu_gets_numbers_and_no_verdict() -> None:
+    room = room_of(
+        machine(Gpus(nvml="library-missing", devices=()), Memory(total_bytes=64 * GIB, available_bytes=60 * GIB)),
+        gpus=1,
+    )
+    assert [note for note in room.notes if "GPU" in note] == [
+        "no usable GPU is here: what a GPU needs is said, not judged"
+    ]
+    found = fit(SEVEN, Training(), strategy("zero2"), room)
+    assert found.word == "unknown"
+    assert found.need.gpu.bytes > 0
 
 
 def test_seven_billion_on_one_card_needs_the_cpu() -> None:
@@ -124,3 +137,35 @@ def test_nothing_fits_is_zero() -> None:
 @pytest.mark.parametrize("edge", [0, 1, 2, 3, 7, 8, 100])
 def test_the_edge_is_found(edge: int) -> None:
     assert highest(lambda n: n <= edge, 100) == edge
+
+
+@pytest.mark.parametrize(
+    ("edge", "above"), [(0, 0), (0, 1), (0, 100), (1, 100), (7, 7), (7, 8), (60, 100), (99, 100), (3, 4096)]
+)
+def test_the_edge_is_found_from_above(edge: int, above: int) -> None:
+    assert highest_below(lambda n: n <= edge, above) == min(edge, above)
+
+
+SMALL: ModelShape = from_config({"model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 20, "num_attention_heads": 16,
+                                 "vocab_size": 32000})  # fmt: skip
+
+
+@pytest.mark.parametrize("plan", [plan for plan in STRATEGIES if plan.optimizer != "nvme"], ids=lambda plan: plan.name)
+@pytest.mark.parametrize("cap", [9, 14])
+def test_the_largest_is_what_trying_each_one_finds(plan: Strategy, cap: int) -> None:
+    training, room = Training(checkpointing=True, sequence=2048), Room(gpus=1, gpu=cap * GIB, host=64 * GIB)
+    count = 0
+    while fit(SMALL, msgspec.structs.replace(training, micro_batch=count + 1), plan, room).word == "fits":
+        count += 1
+    assert largest(SMALL, training, plan, room).micro_batch == count
+
+
+def test_stage_3_has_the_whole_model_on_each_gpu_at_the_start_unless_zero_init_made_it() -> None:
+    """Measured: initialize() allocates the model's own size, on one GPU and on two."""
+    room = room_of(here(*(card(i) for i in range(8)), ram=2000))
+    seventy = from_size("70B", layers=80, hidden=8192, vocab=128_256)
+    found = fit(seventy, EIGHT, strategy("zero3-cpu"), room)
+    assert found.need.gpu.bytes < 80 * GIB < 140e9
+    assert found.zero_init
+    assert "zero.Init" in found.reason
+    assert not fit(SEVEN, EIGHT, strategy("zero3"), room).zero_init

@@ -137,3 +137,28 @@ def test_an_optimizer_that_zero_does_not_know_is_allowed_by_word() -> None:
     assert ds_config(strategy("zero2"), Training(optimizer="adafactor"))["zero_allow_untested_optimizer"] is True
     assert ds_config(strategy("zero2-cpu"), Training(optimizer="adafactor"))["zero_force_ds_cpu_optimizer"] is False
     assert "zero_allow_untested_optimizer" not in ds_config(strategy("ddp"), Training(optimizer="adafactor"))
+
+
+@pytest.mark.parametrize(("name", "count"), [("ddp", P), ("zero1", P), ("zero2", P / 8), ("zero3", 0)])
+def test_gradients_of_the_micro_steps_before_stay(name: str, count: float) -> None:
+    several = msgspec.structs.replace(EIGHT, accumulation=4)
+    plan = strategy(name)
+    more = need(SHAPE, several, plan).gpu.moments["loss"] - need(SHAPE, EIGHT, plan).gpu.moments["loss"]
+    assert more == pytest.approx(2 * count, rel=0.001)
+
+
+def test_dropout_keeps_masks() -> None:
+    bert = {
+        "model_type": "bert",
+        "hidden_size": 768,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "intermediate_size": 3072,
+        "vocab_size": 30522,
+    }
+    off = {**bert, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    for attention in ("sdpa", "eager"):
+        training = Training(sequence=512, attention=attention)
+        usual, none = (need(from_config(c), training, strategy("ddp")).gpu.moments["loss"] for c in (bert, off))
+        scores = 12 * 512 * 3 if attention == "eager" else 0  # a byte of mask, and 16 bits that it leaves
+        assert usual - none == pytest.approx(12 * 512 * (2 * 768 + scores), rel=0.01)

@@ -43,6 +43,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str
     word: Word
     spare: int | None  # bytes of each GPU
+    zero_init: bool = False  # and only when the model is made inside deepspeed.zero.Init
 
 
 class FitReport(msgspec.Struct, frozen=True, kw_only=True):

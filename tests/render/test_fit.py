@@ -106,6 +106,20 @@ def test_only_the_drive_is_not_known() -> None:
     assert "name a folder with --nvme" in text
 
 
+def test_what_fits_only_inside_zero_init_says_so() -> None:
+    report = fit_reports.report(fit_reports.cards(8, 79, 250), params="30B")
+    marked = [fit for fit in report.fits if fit.zero_init]
+    assert marked
+    text = render(report, width=100)
+    rows = table(text)
+    assert all(f"{fit.plan.name} * " in rows[fit.plan.name] for fit in marked)
+    assert sum(" * " in row for row in rows.values()) == len(marked)
+    assert report.choice in {fit.plan.name for fit in marked}
+    assert "has to be made inside deepspeed.zero.Init" in " ".join(text.split())
+    asked = fit_reports.report(fit_reports.cards(8, 79, 250), params="30B", zero_init=True)
+    assert " * " not in render(asked)
+
+
 def test_a_named_strategy_is_told_item_by_item() -> None:
     report = fit_reports.report(strategy="zero2-cpu")
     text = " ".join(render(report, width=200).split())

@@ -160,8 +160,8 @@ def add_account(page: Page, fit: Fit) -> None:
             others = ", ".join(
                 f"{name} {gib(size)}" for name, size in account.moments.items() if name != account.moment
             )
-            more = f" (at other moments: {others})" if others else ""
-            page.wrap(f"{title}, {gib(account.bytes)} GiB at the {account.moment}{more}", "  ", "    ")
+            more = f" (others: {others})" if others else ""
+            page.wrap(f"{title}, {gib(account.bytes)} GiB at its worst moment, {account.moment}{more}", "  ", "    ")
             for line in _items(account):
                 page.wrap(line[1], f"  {line[0]}  ")
 

@@ -59,6 +59,7 @@ class FitReport(msgspec.Struct, frozen=True, kw_only=True):
     largest: Largest | None = None  # of the choice
     nearest: str | None = None  # where nothing fits: the strategy that comes nearest
     ways: tuple[Way, ...] = ()  # where nothing fits: what would
+    caveats: tuple[str, ...] = ()  # what the numbers do not know
     command: str = "dsdoctor fit"  # the question once more
     written: str | None = None  # the file that has the config now
 

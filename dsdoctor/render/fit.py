@@ -136,6 +136,8 @@ def add_answer(page: Page, report: FitReport) -> None:
     for text in (condition(report), moved(report), largest_words(report), proof(report)):
         if text:
             page.wrap(text)
+    for caveat in report.caveats:
+        page.wrap(caveat, f"  {page.bullet} ")
 
 
 def add_ways(page: Page, report: FitReport) -> None:

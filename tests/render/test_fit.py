@@ -61,6 +61,8 @@ def test_the_answer_names_the_cheapest_that_fits_and_what_stays_free() -> None:
     assert f"{(chosen.answers[0].spare or 0) / 2**30:.1f} GiB of each GPU stay free" in text
     assert f"a micro batch of {report.largest and report.largest.micro_batch}" in text
     assert "estimated number of parameters" in text
+    assert report.caveats
+    assert all(caveat in text for caveat in report.caveats)
     assert "dsdoctor fit --params 7B --write ds_config.json" in text
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from dsdoctor import __version__
 from dsdoctor.facts import Fact, Gpu, Snapshot, Unavailable
+from dsdoctor.fit.caveats import caveats
 from dsdoctor.fit.config import BadConfig, Config
 from dsdoctor.fit.fits import Fit, best, fits, largest
 from dsdoctor.fit.report import FitReport, Machine, Model
@@ -69,6 +70,7 @@ def judge_fit(question: Question, snapshot: Snapshot | None = None) -> FitReport
         largest=largest(shape, training, chosen.plan, machine.room) if chosen and chosen.word in ("fits", "tight") else None,
         nearest=closest.plan.name if closest else None,
         ways=ways(shape, training, machine.room) if none_fits else easier(shape, training, machine.room) if tight else (),
+        caveats=caveats(msgspec.structs.replace(shape, family="llama") if question.params else shape, training),
         command=question.command,
     )  # fmt: skip
 
@@ -132,6 +134,8 @@ def _machine(question: Question, snapshot: Snapshot | None) -> Machine:
         snapshot = read_snapshot(question.snapshot) if question.snapshot else _here(question, asked)
     room, gpus = room_of(snapshot, question.gpus), snapshot.gpus
     notes = room.notes
+    if room.gpus == 0:  # ``why`` says it
+        notes = tuple(note for note in notes if "GPU" not in note)
     if "gpu" in asked:  # cards that are not here: what the machine's own hold does not matter
         notes = tuple(note for note in notes if "GPU" not in note)
         asked |= {"gpus": question.gpus or 1, "gpu_total": asked["gpu"]}

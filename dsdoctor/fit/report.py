@@ -43,6 +43,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str
     word: Word
     spare: int | None  # bytes of each GPU
+    zero_init: bool = False  # and only when the model is made inside deepspeed.zero.Init
 
 
 class FitReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +59,7 @@ class FitReport(msgspec.Struct, frozen=True, kw_only=True):
     largest: Largest | None = None  # of the choice
     nearest: str | None = None  # where nothing fits: the strategy that comes nearest
     ways: tuple[Way, ...] = ()  # where nothing fits: what would
+    caveats: tuple[str, ...] = ()  # what the numbers do not know
     command: str = "dsdoctor fit"  # the question once more
     written: str | None = None  # the file that has the config now
 

@@ -59,6 +59,7 @@ def _working(
                 strategy=choice.plan.name,
                 word=choice.word,
                 spare=choice.answers[0].spare,
+                zero_init=choice.zero_init and not change.training.zero_init,
             )
     return list(found.values())
 
@@ -71,11 +72,12 @@ def cheapest(shape: ModelShape, training: Training, room: Room) -> Fit | None:
 
     tight = None
     for plan in sorted(STRATEGIES, key=cost):
-        if _has_room(need(shape, training, plan), room):
+        inside = msgspec.structs.replace(training, zero_init=True) if plan.stage == 3 else training  # needs least
+        if _has_room(need(shape, inside, plan), room):
             found = fit(shape, training, plan, room)
             if found.word == "fits":
                 return found
-            tight = tight or found
+            tight = tight or (found if found.word == "tight" else None)
     return tight
 
 
@@ -86,7 +88,6 @@ def _has_room(needed: Need, room: Room) -> bool:
 
 def _single(training: Training) -> Iterator[Change]:
     yield from _recomputed(training)
-    yield from _born_in_parts(training)
     yield from _narrower(training)
     yield from _smaller(training)
     yield from _shorter(training)
@@ -99,11 +100,6 @@ def _recomputed(training: Training) -> Iterator[Change]:
         yield _change(
             training, "compute activations again in backward", ("--activation-checkpointing",), checkpointing=True
         )
-
-
-def _born_in_parts(training: Training) -> Iterator[Change]:
-    if not training.zero_init:
-        yield _change(training, "make the model inside deepspeed.zero.Init", ("--zero-init",), zero_init=True)
 
 
 def _narrower(training: Training) -> Iterator[Change]:
@@ -151,7 +147,7 @@ def _spread(training: Training) -> Iterator[Change]:
 def _together(training: Training) -> Change | None:
     """All that costs time only, not results."""
     change: Change | None = None
-    for kind in (_recomputed, _born_in_parts, _narrower, _smaller):
+    for kind in (_recomputed, _narrower, _smaller):
         for more in list(kind(change.training if change else training))[-1:]:
             change = _joined(change, more) if change else more
     return change

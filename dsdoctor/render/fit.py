@@ -8,7 +8,7 @@ from dsdoctor.fit.fits import Fit
 from dsdoctor.fit.items import Account
 from dsdoctor.fit.report import FitReport
 from dsdoctor.render.fit_bars import Brush, Scale, bar, legend
-from dsdoctor.render.fit_words import again, answer, asked, free, gib, largest_words, moved, proof
+from dsdoctor.render.fit_words import again, answer, asked, condition, free, gib, inside, largest_words, moved, proof
 from dsdoctor.render.page import Page
 from dsdoctor.render.plain import one_line
 
@@ -62,7 +62,7 @@ def add_question(page: Page, report: FitReport) -> None:
 
 def add_table(page: Page, report: FitReport) -> None:
     """A line for each strategy, the best first; a narrow page has fewer columns."""
-    rows = [_row(fit) for fit in report.fits]
+    rows = [_row(report, fit) for fit in report.fits]
     widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
     used = [name for name in rows[0] if name != "NVMe" or any(row["NVMe"] for row in rows)]
     gone = [name for name in GIVE_WAY if name in used]
@@ -84,11 +84,11 @@ def add_table(page: Page, report: FitReport) -> None:
     _legend(page, report, brush)
 
 
-def _row(fit: Fit) -> dict[str, str]:
+def _row(report: FitReport, fit: Fit) -> dict[str, str]:
     gpu, host, nvme = fit.answers
     return {
         "fit": fit.word,
-        "strategy": fit.plan.name,
+        "strategy": fit.plan.name + (" *" if inside(report, fit) else ""),
         "each GPU": gib(gpu.need),
         "spare": "" if gpu.spare is None else gib(gpu.spare),
         "RAM": gib(host.need),
@@ -124,6 +124,8 @@ def _legend(page: Page, report: FitReport, brush: Brush) -> None:
             line, length = "", 0
         line, length = (f"{line}   {word}", length + 3 + seen) if length else (word, seen)
     page.add(line)
+    if any(inside(report, fit) for fit in report.fits):
+        page.wrap("* with the model made inside deepspeed.zero.Init")
     page.wrap("All in GiB. RAM and NVMe: of a node; moved: by one GPU in a step.")
 
 
@@ -131,9 +133,11 @@ def add_answer(page: Page, report: FitReport) -> None:
     start = len(page.lines)
     page.wrap(answer(report))
     page.lines[start:] = [page.paint(line, "heading") for line in page.lines[start:]]
-    for text in (moved(report), largest_words(report), proof(report)):
+    for text in (condition(report), moved(report), largest_words(report), proof(report)):
         if text:
             page.wrap(text)
+    for caveat in report.caveats:
+        page.wrap(caveat, f"  {page.bullet} ")
 
 
 def add_ways(page: Page, report: FitReport) -> None:
@@ -142,7 +146,10 @@ def add_ways(page: Page, report: FitReport) -> None:
         page.heading("What would make it fit" if report.outcome != "yes" else "With more room to spare")
         for way in report.ways:
             word = "fits" if way.word == "fits" else "is tight"
-            page.wrap(f"{way.change}: then {way.strategy} {word}", f"  {page.bullet} ")
+            page.wrap(
+                f"{way.change}: then {way.strategy} {word}{' (made inside zero.Init)' if way.zero_init else ''}",
+                f"  {page.bullet} ",
+            )
             page.command(again(report.command, way.options), "      ")
 
 
@@ -155,8 +162,8 @@ def add_account(page: Page, fit: Fit) -> None:
             others = ", ".join(
                 f"{name} {gib(size)}" for name, size in account.moments.items() if name != account.moment
             )
-            more = f" (at other moments: {others})" if others else ""
-            page.wrap(f"{title}, {gib(account.bytes)} GiB at the {account.moment}{more}", "  ", "    ")
+            more = f" (others: {others})" if others else ""
+            page.wrap(f"{title}, {gib(account.bytes)} GiB at its worst moment, {account.moment}{more}", "  ", "    ")
             for line in _items(account):
                 page.wrap(line[1], f"  {line[0]}  ")
 

@@ -102,7 +102,7 @@ def _yes(report: FitReport, fit: Fit) -> str:
     if report.named:
         return f"{_name(fit)} fits: {spare} GiB of each GPU stay free."
     others = [other.plan.name for other in report.fits if other.word == "fits" and other is not fit]
-    next_ones = f" Next: {', '.join(others[:_KEPT])}." if others else " Nothing else does."
+    next_ones = f" Next: {', '.join(others[:_KEPT])}." if others else ""
     free_of_charge = "nothing has to be moved" if not fit.traffic.cost else "of all that fit it moves the least data"
     why = free_of_charge if others else "the only one that fits"
     return f"Use {_name(fit)}: {why}; {spare} GiB of each GPU stay free.{next_ones}"
@@ -144,10 +144,22 @@ def moved(report: FitReport) -> str:
         ("to and from NVMe", fit.traffic.on_nvme),
     )
     told = [f"{gib(size)} GiB {where}" for where, size in ways if size]
+    return f"It costs, for each GPU and step: {', '.join(told)}." if told else ""
+
+
+def inside(report: FitReport, fit: Fit) -> bool:
+    """Is it so only when the model is made inside zero.Init, which was not said?"""
+    return fit.zero_init and not report.training.zero_init
+
+
+def condition(report: FitReport) -> str:
+    """What the script has to do for it. transformers' from_pretrained and from_config do it by themselves (5.24, modeling_utils.py)."""
+    fit = report.chosen
+    if fit is None or report.outcome != "yes" or not inside(report, fit):
+        return ""
     return (
-        f"It costs, for each GPU and step: {', '.join(told)}."
-        if told
-        else "Nothing is moved between GPUs: there is one."
+        "For this the model has to be made inside deepspeed.zero.Init, as transformers does by itself when its "
+        "DeepSpeed config is there first; else every rank makes it whole."
     )
 
 

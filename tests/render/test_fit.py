@@ -61,6 +61,8 @@ def test_the_answer_names_the_cheapest_that_fits_and_what_stays_free() -> None:
     assert f"{(chosen.answers[0].spare or 0) / 2**30:.1f} GiB of each GPU stay free" in text
     assert f"a micro batch of {report.largest and report.largest.micro_batch}" in text
     assert "estimated number of parameters" in text
+    assert report.caveats
+    assert all(caveat in text for caveat in report.caveats)
     assert "dsdoctor fit --params 7B --write ds_config.json" in text
 
 
@@ -104,6 +106,20 @@ def test_only_the_drive_is_not_known() -> None:
     assert report.outcome == "unknown"
     assert "may fit: space on NVMe" in text
     assert "name a folder with --nvme" in text
+
+
+def test_what_fits_only_inside_zero_init_says_so() -> None:
+    report = fit_reports.report(fit_reports.cards(8, 79, 250), params="30B")
+    marked = [fit for fit in report.fits if fit.zero_init]
+    assert marked
+    text = render(report, width=100)
+    rows = table(text)
+    assert all(f"{fit.plan.name} * " in rows[fit.plan.name] for fit in marked)
+    assert sum(" * " in row for row in rows.values()) == len(marked)
+    assert report.choice in {fit.plan.name for fit in marked}
+    assert "has to be made inside deepspeed.zero.Init" in " ".join(text.split())
+    asked = fit_reports.report(fit_reports.cards(8, 79, 250), params="30B", zero_init=True)
+    assert " * " not in render(asked)
 
 
 def test_a_named_strategy_is_told_item_by_item() -> None:

@@ -85,11 +85,11 @@ class FitPane(Vertical):
             self._soon()
 
     def action_ask(self) -> None:
-        self.query_one("#model", Input).focus()
+        self.screen.set_focus(self.query_one("#model", Input))  # at once: the next key is of the model
 
     @on(Input.Submitted)
     def action_read(self) -> None:
-        self.reader.focus()
+        self.screen.set_focus(self.reader)
 
     @on(Input.Changed)
     @on(Choice.Changed)

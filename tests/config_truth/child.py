@@ -160,3 +160,4 @@ for line in sys.stdin:
 for name in os.listdir(FOLDER):
     os.remove(os.path.join(FOLDER, name))
 os.rmdir(FOLDER)
+os._exit(0)  # tearing all these packages down takes seconds

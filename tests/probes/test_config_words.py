@@ -5,6 +5,7 @@ import os
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_sections_that_exclude_each_other(tmp_path: Path) -> None:
 
 
 def test_a_section_that_looks_at_the_stage(tmp_path: Path) -> None:
-    rest = {"needs_zero": 1, "train_batch_size": 1}
+    rest: dict[str, Any] = {"needs_zero": 1, "train_batch_size": 1}
     words = told(ask(tmp_path / "good", zero_optimization={"stage": 1}, **rest))
     assert (words.words, words.whole) == ((), None)
     lone = told(ask(tmp_path / "lone", **rest))

@@ -167,6 +167,9 @@ def _said_by_the_table(config: DsConfig, word: ConfigWord) -> bool:
     return bool(entry and (type_problem(word.key, value, entry) or range_problem(word.key, value, entry)))
 
 
+_BATCHES = "batch related parameters", "train_micro_batch_size_per_gpu needs to be provided"  # CFG010 solves these
+
+
 @check(
     "CFG061",
     "The DeepSpeed here takes the config",
@@ -184,6 +187,6 @@ def deepspeed_here_takes_it(config: DsConfig, words: ConfigWords) -> Iterator[Fi
         what = f"{who} {'warns of' if old else 'refuses'} {plain(key)} ({plain(word.kind)}): {plain(word.said)}"
         order = f"Change {plain(key)} as it says"
         yield told(config, Clash((key,), what, order, _cause(word.kind), Severity.WARNING if old else None))
-    if words.whole and "batch related" not in words.whole:  # CFG010 solves that
+    if words.whole and not any(text in words.whole for text in _BATCHES):
         what = f"{who} takes each section and refuses them together: {plain(words.whole)}"
         yield told(config, Clash(tuple(config.values), what, "Change one of the settings that it names", "config-conflict"))  # fmt: skip

@@ -44,6 +44,11 @@ _SAME = (  # a key of the DeepSpeed config, and the arguments that must say the 
     ("bf16.enabled", ("bf16", "bf16_full_eval")),
 )
 
+_ALWAYS: dict[str, Any] = {  # the defaults of Accelerate's plug-in, which no argument changes
+    "zero_optimization.stage": 2, "zero_optimization.offload_optimizer.device": "none", "zero_optimization.offload_param.device": "none",
+    "zero_optimization.stage3_gather_16bit_weights_on_model_save": False, "scheduler.params.warmup_min_lr": 0,
+}  # fmt: skip
+
 
 class Pair(NamedTuple):
     """One value that stands in two places."""
@@ -161,13 +166,17 @@ def global_batch_agrees(config: DsConfig, arguments: TrainingArgs | None, plan: 
 
 @check("CFG054", "The Trainer fills in what is auto", causes=["auto-without-hf"], severity=Severity.INFO)
 def autos_are_filled_with(config: DsConfig, arguments: TrainingArgs | None) -> Iterator[Finding]:
-    """Tells what each "auto" becomes with these TrainingArguments; buckets follow from the model's hidden size."""
+    """Tells what each "auto" becomes with these TrainingArguments; buckets follow from the model's hidden size (--model).
+
+    Some become the same for everyone: the ZeRO stage 2, offload devices none.
+    """
     held = _readable(arguments)
-    filled = [f"{pair.key} = {shown(pair.theirs)}" for pair in pairs(parsed(config), held) if pair.ours == "auto"]
+    filled = {pair.key: pair.theirs for pair in pairs(parsed(config), held) if pair.ours == "auto"}
+    filled |= {key: value for key, value in _ALWAYS.items() if config.get(key) == "auto"}
     if not filled:
         not_applicable("no auto is filled from the TrainingArguments")
-    keys = tuple(pair.key for pair in pairs(config, held) if pair.ours == "auto")
-    what = f"{held.path} fills in {', '.join(filled)}"
+    what = f"{held.path} fills in {', '.join(f'{key} = {shown(value)}' for key, value in filled.items())}"
+    keys = tuple(filled)
     yield told(config, Clash(keys, what, "Nothing to do, if these values are meant", "auto-without-hf"))
 
 

@@ -33,6 +33,11 @@ class Oracle:
         said: str | None = self._ask({"text": text, "ranks": ranks})
         return said
 
+    def words(self, text: str, ranks: int = 1) -> dict[str, Any]:
+        """What the live probe would tell of the file ``text``."""
+        answer: dict[str, Any] = self._ask({"words": text, "ranks": ranks})
+        return answer
+
     def through(self, framework: str, **asked: Any) -> dict[str, Any]:
         """What the framework hands to DeepSpeed ("config"), or why it stops before ("error")."""
         answer: dict[str, Any] = self._ask({"framework": framework, **asked})

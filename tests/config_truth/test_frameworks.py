@@ -83,7 +83,12 @@ def test_what_a_framework_refuses_is_an_error(
 
 
 def test_the_values_that_the_trainer_fills_in_are_those_that_are_told(deepspeed: Oracle) -> None:
-    config = TAKEN[0][1]
+    defaults = {
+        "stage": "auto",
+        "offload_param": {"device": "auto"},
+        "stage3_gather_16bit_weights_on_model_save": "auto",
+    }
+    config = {**TAKEN[0][1], "zero_optimization": defaults}
     arguments = {"per_device_train_batch_size": 4, "learning_rate": 2e-4, "max_steps": 30, "warmup_steps": 7}
     came = deepspeed.through("hf", config=config, args=arguments)["config"]
     (verdict,) = [v for v in verdicts(json.dumps(config), 1, *beside(arguments), framework="hf") if v.code == "CFG054"]

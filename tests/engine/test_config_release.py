@@ -87,3 +87,13 @@ def test_a_recorded_machine_has_its_own(tmp_path: Path) -> None:
 def test_every_key_has_the_release_that_brought_it() -> None:
     """Without it a key could not be judged for an older release."""
     assert {key for key, row in {**KEYS, **GONE}.items() if "since" not in row} == set()
+
+
+def test_a_model_beside_the_config_is_read(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 3, "reduce_bucket_size": "auto"}}')
+    (tmp_path / "config.json").write_text('{"model_type": "llama", "hidden_size": 128}')
+    report = judge_config(Request(config=str(tmp_path / "ds.json"), model=str(tmp_path)), None)
+    assert report.facts.model_config is not None
+    assert report.facts.model_config.hidden == 128
+    (verdict,) = [v for v in report.verdicts if v.code == "CFG063"]
+    assert "reduce_bucket_size = 16384" in verdict.findings[0].message

@@ -5,6 +5,7 @@ import os
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,10 +35,13 @@ class DeepSpeedConfig:
         self.ranks = dist.get_world_size()
         if values.get("tomorrow"): pass
         zero = dict(**values["zero_optimization"]) if "zero_optimization" in values else {}
+        if values.get("needs_zero") and not zero.get("stage"): raise AssertionError("needs_zero is for ZeRO only")
         if "typo" in zero: raise Refused((("typo",), "extra_forbidden", "Extra inputs are not permitted"))
         if values.get("old_name"): logger.warning("Config parameter old_name is deprecated use new_name instead")
         if values.get("crash"): import os, signal; os.kill(os.getpid(), signal.SIGSEGV)
         if values.get("hang"): import time; time.sleep(600)
+        if not (values.get("train_batch_size") or values.get("train_micro_batch_size_per_gpu")):
+            raise AssertionError("Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided")
         if values.get("a") and values.get("b"): raise ValueError("a and b exclude each other")
         if values.get("b") and values.get("train_batch_size", self.ranks) != self.ranks: raise AssertionError("batch %d" % self.ranks)
 """
@@ -61,9 +65,9 @@ def told(words: ConfigWords | Unavailable) -> ConfigWords:
 
 
 def test_keys_that_it_asks_for_are_known_and_mistakes_have_their_place(tmp_path: Path) -> None:
-    words = told(ask(tmp_path, tomorrow=1, zero_optimization={"typo": 1}, old_name=2, nobody=3))
+    words = told(ask(tmp_path, tomorrow=1, zero_optimization={"typo": 1}, old_name=2, nobody=3, train_batch_size=1))
     assert words.version == "0.30.0"
-    assert set(words.known) == {"tomorrow", "zero_optimization", "old_name"}
+    assert set(words.known) == {"tomorrow", "zero_optimization", "old_name", "train_batch_size"}
     assert [(w.key, w.kind) for w in words.words] == [
         ("zero_optimization.typo", "extra_forbidden"),
         ("old_name", "deprecated"),
@@ -74,14 +78,24 @@ def test_keys_that_it_asks_for_are_known_and_mistakes_have_their_place(tmp_path:
 
 
 def test_sections_that_exclude_each_other(tmp_path: Path) -> None:
-    words = told(ask(tmp_path, a=1, b=1))
+    words = told(ask(tmp_path, a=1, b=1, train_batch_size=1))
     assert words.words == ()
     assert words.whole == "ValueError: a and b exclude each other"
 
 
+def test_a_section_that_looks_at_the_stage(tmp_path: Path) -> None:
+    rest: dict[str, Any] = {"needs_zero": 1, "train_batch_size": 1}
+    words = told(ask(tmp_path / "good", zero_optimization={"stage": 1}, **rest))
+    assert (words.words, words.whole) == ((), None)
+    lone = told(ask(tmp_path / "lone", **rest))
+    assert [w.key for w in lone.words] == ["needs_zero"]
+    sick = told(ask(tmp_path / "sick", zero_optimization={"stage": 1, "typo": 1}, **rest))
+    assert [w.key for w in sick.words] == ["zero_optimization.typo"]
+
+
 def test_auto_is_left_out_for_hugging_face_only(tmp_path: Path) -> None:
-    words = told(ask(tmp_path / "hf", a="auto", b=1))
-    assert (words.whole, words.left_out) == (None, ("a",))
+    words = told(ask(tmp_path / "hf", a="auto", b=1, train_batch_size="auto"))
+    assert (words.whole, words.left_out) == (None, ("a", "train_batch_size"))
     assert told(ask(tmp_path / "alone", fill=False, a="auto", b=1)).whole is not None
 
 

@@ -10,6 +10,7 @@ import logging
 LIMIT = 800  # characters of a message
 MOST = 60  # words
 BATCH, MICRO, STEPS = "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"
+ZERO = "zero_optimization"
 
 
 class Asked(dict):
@@ -66,6 +67,8 @@ def words(path, ranks, fill):
     left_out = []
     if fill:
         values = without_auto(values, "", left_out)
+        if {BATCH, MICRO, STEPS} & set(left_out):  # Hugging Face makes them agree
+            values = dict({k: v for k, v in values.items() if k not in (BATCH, MICRO, STEPS)}, **{MICRO: 1})
     kept = comm.get_rank, comm.get_world_size
     try:
         answer = judge(comm, values, ranks)
@@ -88,12 +91,25 @@ def judge(comm, values, ranks):
     comm.get_rank = lambda *_: 0
     comm.get_world_size = lambda *_: world[0]
     world, told, found = [1], set(), []
-    for key, value in values.items():
-        found += section(key, {MICRO: 1, key: value}, told)
+    whole = together(values, world, ranks)
+    world[0] = 1
+    base = {MICRO: 1}
+    if ZERO in values:  # the sections that look at the stage need it beside them
+        zero = section(ZERO, dict(base, **{ZERO: values[ZERO]}), told)
+        found += zero
+        base = base if refused(zero) else dict(base, **{ZERO: values[ZERO]})
+    for key in (key for key in values if key != ZERO):
+        words = section(key, dict(base, **{key: values[key]}), told)
+        lone = ZERO in values and ZERO not in base  # what it asserts may be about the stage
+        found += [word for word in words if not (lone and word["kind"] == "AssertionError")]
     known = sorted(name for name in told if here(values, name))
-    refused = any(word["kind"] != "deprecated" for word in found)
-    whole = None if refused else together(values, world, ranks)
-    return {"known": known, "words": found[:MOST], "whole": whole}
+    if whole is None:
+        found = [word for word in found if word["kind"] == "deprecated"]
+    return {"known": known, "words": found[:MOST], "whole": None if refused(found) else whole}
+
+
+def refused(found):
+    return any(word["kind"] != "deprecated" for word in found)
 
 
 def here(values, name):

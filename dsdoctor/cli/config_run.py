@@ -15,7 +15,7 @@ from dsdoctor.facts import RunPlan
 from dsdoctor.request import ExaminationError, Request
 from dsdoctor.settings import Settings, load_settings
 
-_FACTS = ("gpus", "nodes", "framework", "accelerate_config", "training_args", "snapshot", "release")
+_FACTS = ("gpus", "nodes", "framework", "accelerate_config", "training_args", "model", "snapshot", "release")
 _SAID = {"accelerate_config": "--accelerate", "training_args": "--training-args", "release": "--deepspeed"}
 
 

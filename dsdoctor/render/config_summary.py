@@ -76,8 +76,8 @@ def _missing(files: Sequence[Judged]) -> Iterator[str]:
         return
     if not (facts.run_plan and facts.run_plan.ranks):
         yield "--gpus N (the batch sizes)"
-    if "deepspeed" in awaited:
-        yield "--deepspeed VERSION (its keys and defaults)"
+    if facts.deepspeed is None:
+        yield "--deepspeed VERSION (the one that will read it)"
     if awaited.intersection(_MACHINE):
         yield "--snapshot FILE (GPUs and memory of that machine; `dsdoctor check --config FILE` looks at this one)"
 

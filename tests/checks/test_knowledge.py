@@ -1,7 +1,7 @@
 """What the engine is told: causes that read well, purposes that are guessed with a reason, platforms, capabilities."""
 
 import pytest
-from dsdoctor_checks import knowledge, op_specs
+from dsdoctor_checks import knowledge, op_specs, tables
 from dsdoctor_checks.capabilities import CAPABILITIES
 
 from dsdoctor import healthy as h
@@ -177,3 +177,13 @@ def test_a_machine_told_to_take_cuda_without_a_gpu_is_there_to_build() -> None:
     assert knowledge.guess_purpose(told).name == "builder"
     untold = h.healthy(h.no_gpus(), h.toolkits(found=(), chosen=None))
     assert knowledge.guess_purpose(untold).name == "ci-cpu"
+
+
+@pytest.mark.parametrize("name", ["ds_config_keys", "ds_config_defaults"])
+def test_a_table_that_is_read_row_by_row_says_what_the_whole_says(name: str) -> None:
+    by_rows = {section: dict(rows) for section, rows in tables.Sections(name).items()}
+    assert by_rows == tables.table(name)
+    keys = tables.table("ds_config_keys")["keys"]
+    also = tables.Sections("ds_config_keys")["keys"].having("also")
+    assert also == {key: row["also"] for key, row in keys.items() if "also" in row}
+    assert also

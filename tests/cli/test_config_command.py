@@ -15,6 +15,8 @@ from click.testing import CliRunner, Result
 
 from dsdoctor.cli import root
 from dsdoctor.cli.replacing import replace
+from dsdoctor.facts import Unavailable
+from dsdoctor.healthy import healthy
 from dsdoctor.readers import opened
 from dsdoctor.request import ExaminationError
 from tests.cli.program import ROOT, dsdoctor, record
@@ -44,7 +46,7 @@ def test_a_good_file_is_0_and_a_bad_one_1_with_its_places() -> None:
     good = config(GOOD, "--gpus", 8, "--deepspeed", "0.19.8")
     assert good.exit_code == 0, good.output
     assert f"{GOOD}: nothing is wrong (" in good.stdout
-    assert "udged for DeepSpeed 0.19.8, 8 ranks." in good.stdout
+    assert "udged for DeepSpeed 0.19.8 (--deepspeed), 8 ranks." in good.stdout
     bad = config(MISTAKES, "--deepspeed", "0.19.8")
     assert bad.exit_code == 1
     assert f"{MISTAKES}:10:5: error CFG006 zero_optimization.stage is 4; allowed is one of 0, 1, 2, 3\n" in bad.stdout
@@ -64,13 +66,15 @@ def test_the_number_of_gpus_decides() -> None:
     assert config(GOOD, "--gpus", 3).exit_code == 1
 
 
-def test_what_was_not_given_is_asked_for_once() -> None:
-    screen = config(GOOD, CONFIGS / "zero3_nvme.json").stdout
-    for option in ("--gpus N", "--deepspeed VERSION", "--snapshot FILE"):
+def test_what_was_not_given_is_asked_for_once(tmp_path: Path) -> None:
+    screen = config(GOOD, CONFIGS / "zero3_nvme.json", "--deepspeed", "0.19.8").stdout
+    for option in ("--gpus N", "--snapshot FILE"):
         assert screen.count(option) == 1
     more = config(GOOD, "--gpus", 8, "--deepspeed", "0.19.8").stdout
     assert "--gpus N" not in more
     assert "--deepspeed VERSION" not in more
+    machine = record(tmp_path, healthy(deepspeed=Unavailable(kind="failed", detail="DeepSpeed is not installed")))
+    assert config(GOOD, "--snapshot", machine).stdout.count("--deepspeed VERSION") == 1
 
 
 def test_files_of_frameworks_are_judged_with_it(tmp_path: Path) -> None:
@@ -93,10 +97,14 @@ def test_check_finds_the_same(tmp_path: Path) -> None:
 def test_the_command_that_proves_a_mend_can_be_typed(tmp_path: Path) -> None:
     file = tmp_path / "my ds.json"
     file.write_text(SICK)
-    first = json.loads(config(file, "--gpus", 3, "--nodes", 2, "--deepspeed", "0.19.8", "--json").stdout)
+    model = tmp_path / "config.json"
+    model.write_text('{"model_type": "llama", "hidden_size": 64, "torch_dtype": "bfloat16"}')
+    given = ("--gpus", 3, "--nodes", 2, "--model", model, "--framework", "none", "--deepspeed", "0.19.8")
+    first = json.loads(config(file, *given, "--json").stdout)
     (verify,) = {f["remedy"]["verify"] for v in first["verdicts"] for f in v["findings"]}
     again = CliRunner().invoke(root, [*shlex.split(verify)[1:], "--json"])
     assert findings(json.loads(again.stdout)) == findings(first)
+    assert all(str(word) in shlex.split(verify) for word in given)
 
 
 def test_standard_input_and_base64_are_read_as_the_file_is(tmp_path: Path) -> None:

@@ -2,19 +2,22 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+CONFIGS = Path(__file__).parents[2] / "fixtures" / "configs"
 HEAVY = ("rich", "textual", "msgspec", "pynvml", "cpuinfo", "tomllib", "asyncio", "dsdoctor.examination")
 
 
 def loaded(*arguments: str) -> set[str]:
+    """What the program loads beyond what Python itself did at its start (an editable install brings some)."""
     code = (
-        "import sys\n"
+        "import sys\nbefore = set(sys.modules)\n"
         f"sys.argv = ['dsdoctor', *{list(arguments)!r}]\n"
         "from dsdoctor.cli import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "print('MODULES', *sys.modules, file=sys.stderr)"
+        "print('MODULES', *(sys.modules.keys() - before), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     line = next(line for line in done.stderr.splitlines() if line.startswith("MODULES"))
@@ -46,3 +49,18 @@ def test_a_question_of_fit_loads_no_examination_and_draws_without_rich() -> None
     }
     assert not heavy & modules
     assert not [name for name in modules if name.startswith("dsdoctor.probes")]
+
+
+_NOT_FOR_A_LINT = ("textual", "rich", "pynvml", "cpuinfo", "asyncio", "importlib.metadata", "importlib.resources", "email", "zipfile",
+                   "tempfile", "subprocess", "dsdoctor.examination", "dsdoctor.probes", "dsdoctor.smoke", "dsdoctor.survey", "dsdoctor.incident",
+                   "dsdoctor.capabilities", "dsdoctor.op_verdicts", "dsdoctor.triage", "dsdoctor.render.text", "dsdoctor.render.quantity")  # fmt: skip
+
+
+@pytest.mark.parametrize("file", ["zero2_fp16.json", "many_mistakes.json"])
+def test_a_lint_of_a_config_loads_the_checks_of_configs_and_no_machinery(file: str) -> None:
+    modules = loaded("config", str(CONFIGS / file), "--gpus", "8")
+    assert not [m for m in modules if m in _NOT_FOR_A_LINT]
+    checks = {m.removeprefix("dsdoctor_checks.") for m in modules if m.startswith("dsdoctor_checks.")}
+    beside = {"knowledge", "tables", "versions", "huggingface", "op_specs"}  # the last: which ops a config wants
+    assert {name for name in checks - beside if not name.startswith("config")} == set()
+    assert "config" in checks

@@ -1,8 +1,11 @@
 """Mending a config: only what is safe, nothing else moves, and what comes out is what was meant."""
 
 import json
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dsdoctor.config_fix import apply, diff, edits_of
 from dsdoctor.facts import DsConfig
@@ -144,6 +147,55 @@ def test_edits_in_one_place_do_not_mix() -> None:
     fixed = apply(text, [ConfigEdit(action="remove", key="a"), ConfigEdit(action="set", key="a.b", value="3")])
     assert fixed.text == '{"c": 2}'
     assert [edit.key for edit in fixed.left] == ["a.b"]
+
+
+_NAMES = st.sampled_from(["zero_optimization", "zero_optimisation", "fp16", "bf16", "elasticity", "stage", "enabled", "optimizer", "optmizer",
+                          "aio", "thread_count", "train_batch_size", "offload_optimizer", "device", "cpu_offload", "my_own", "a b", "\u00e9"])  # fmt: skip
+_VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 10**9),
+    st.sampled_from(["3", "5e8", "false", "CPU", "auto", "x, y}", "it's"]),
+)
+_FILES = st.recursive(_VALUES, lambda inner: st.dictionaries(_NAMES, inner, max_size=5), max_leaves=25)
+
+
+def _flat(values: Any, path: str = "") -> dict[str, Any]:
+    """Dotted key -> value, of everything that is no object."""
+    if not isinstance(values, dict):
+        return {path: values}
+    return {k: v for key, value in values.items() for k, v in _flat(value, f"{path}.{key}" if path else key).items()}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.dictionaries(_NAMES, _FILES, min_size=1, max_size=6),
+    st.sampled_from(["json", "comments", "one line"]),
+    st.booleans(),
+)
+def test_nothing_changes_but_what_a_mend_names(values: dict[str, Any], style: str, lean: bool) -> None:
+    text = json.dumps(values, indent=None if style == "one line" else 2, ensure_ascii=False)
+    notes = []
+    if style == "comments":
+        lines = text.split("\n")
+        notes = [f"  // note {number}" for number, line in enumerate(lines) if line[:3] == '  "']
+        text = "\n".join(f"  // note {n}\n{line}" if line[:3] == '  "' else line for n, line in enumerate(lines))
+    config = ds_config.parse(text, "ds.json")
+    assert config.values == values
+    fixed = apply(text, edits_of((verdict(check, machine(config, NOW)) for check in CHECKS.values()), lean=lean))
+    after = ds_config.parse(fixed.text, "ds.json")
+    assert after.problem is None
+    assert [note for note in notes if f"{note}\n" not in fixed.text] == []
+    meant = [edit.key for edit in fixed.done]
+    meant += [f"{e.key.rpartition('.')[0]}.{e.value}".lstrip(".") for e in fixed.done if e.action == "rename"]
+    meant += [edit.value or "" for edit in fixed.done if edit.action == "move"]
+    was, now = _flat(values), _flat(after.values)
+    others = [key for key in was.keys() | now.keys() if was.get(key, ...) != now.get(key, ...)]
+    assert [
+        key for key in others if not any(f"{key}.".startswith(f"{name}.") for name in meant) and now.get(key) != {}
+    ] == []
+    again = apply(fixed.text, fixed.done)
+    assert (again.text, fixed.text == text) == (fixed.text, not fixed.done)
 
 
 def test_spans_are_the_written_keys_and_values() -> None:

@@ -55,7 +55,7 @@ def model_is_readable(model: ModelConfig) -> Iterator[Finding]:
     if model.problem:
         yield Finding(
             message=f"{model.path}: {model.problem}",
-            cause="config-path-not-found" if "no such file" in model.problem else "config-syntax",
+            cause="config-path-not-found" if model.missing else "config-syntax",
             evidence=(Evidence(where=model.path, text=model.problem),),
             remedy=Remedy(order="Name the model's config.json, or the folder that holds it", safety="manual"),
         )

@@ -9,24 +9,28 @@ NAME = "config.json"
 
 
 class Unreadable(ValueError):
-    """No config.json can be had there; the message is one sentence with the file's name."""
+    """No config.json can be had at ``path``; ``why`` is one sentence without the file's name."""
+
+    def __init__(self, path: str, why: str, *, missing: bool = False) -> None:
+        super().__init__(f"{path}: {why}")
+        self.path, self.why, self.missing = path, why, missing
 
 
 def read(name: str) -> tuple[dict[str, Any], str]:
     """What the config.json says, and which file it was. Raises Unreadable."""
     path = os.path.join(name, NAME) if os.path.isdir(name) else name
     if path != name and not os.path.exists(path):
-        raise Unreadable(f"{name} holds no {NAME}: name the folder of a model, or its {NAME}")
+        raise Unreadable(name, f"it holds no {NAME}: name the folder of a model, or its {NAME}", missing=True)
     try:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
-        raise Unreadable(f"{path}: there is no such file{_hub(name)}") from None
+        raise Unreadable(path, f"there is no such file{_hub(name)}", missing=True) from None
     except (OSError, ValueError) as error:
         said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-        raise Unreadable(f"{path} cannot be read: {said}") from None
+        raise Unreadable(path, f"it cannot be read: {said}") from None
     if len(data) > MOST_BYTES:
-        raise Unreadable(f"{path} is larger than {MOST_BYTES // 2**20} MiB: a model's {NAME} has a few kilobytes")
+        raise Unreadable(path, f"it is larger than {MOST_BYTES // 2**20} MiB: a model's {NAME} has a few kilobytes")
     return _parsed(data, path), path
 
 
@@ -39,19 +43,19 @@ def _hub(name: str) -> str:
 
 def _parsed(data: bytes, path: str) -> dict[str, Any]:
     if not data.strip():
-        raise Unreadable(f"{path} is empty")
+        raise Unreadable(path, "it is empty")
     try:
         values = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise Unreadable(f"{path} is not UTF-8 text") from None
+        raise Unreadable(path, "it is not UTF-8 text") from None
     except json.JSONDecodeError as error:
-        raise Unreadable(f"{path}:{error.lineno}:{error.colno}: this is not JSON: {error.msg}") from None
+        raise Unreadable(f"{path}:{error.lineno}:{error.colno}", f"this is not JSON: {error.msg}") from None
     except RecursionError:
-        raise Unreadable(f"{path} is nested deeper than any {NAME}") from None
+        raise Unreadable(path, f"it is nested deeper than any {NAME}") from None
     except ValueError as error:  # a number of thousands of digits
-        raise Unreadable(f"{path}: this is not JSON: {error}") from None
+        raise Unreadable(path, f"this is not JSON: {error}") from None
     if not isinstance(values, dict):
-        raise Unreadable(f"{path} holds no object {{...}}: it is no {NAME}")
+        raise Unreadable(path, f"it holds no object {{...}}: it is no {NAME}")
     if "zero_optimization" in values or "train_micro_batch_size_per_gpu" in values:
-        raise Unreadable(f"{path} is a ds_config: --model wants the model's {NAME} (`dsdoctor config` judges this one)")
+        raise Unreadable(path, f"this is a ds_config; the model's {NAME} is wanted (`dsdoctor config` judges this one)")
     return values

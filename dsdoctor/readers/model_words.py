@@ -1,42 +1,25 @@
-"""A model's config.json (the file, or the folder that holds it) → what a ds_config has to fit."""
+"""A model's config.json → what a ds_config has to fit."""
 
-import json
-import os
 from typing import Any
 
 from dsdoctor.facts import ModelConfig
 from dsdoctor.fit.config import NAMES
+from dsdoctor.readers import model_config
 
-MOST_BYTES = 8 * 2**20
 _HIDDEN = NAMES["hidden"]  # the family's own names: transformers maps each to hidden_size
 _LARGEST = 10**9
 
 
 def read(name: str) -> ModelConfig:
-    """The facts of a config.json; what is wrong with it is told in ``problem``. Never raises."""
-    path = os.path.join(name, "config.json") if os.path.isdir(name) else name
+    """The facts of a config.json, or of the one in a folder; what is wrong with it is told in ``problem``. Never raises."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except FileNotFoundError:
-        return ModelConfig(path=path, problem="there is no such file")
-    except (OSError, ValueError) as error:
-        said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-        return ModelConfig(path=path, problem=f"it cannot be read: {said}")
-    if len(data) > MOST_BYTES:
-        return ModelConfig(path=path, problem=f"it is larger than {MOST_BYTES // 2**20} MiB")
-    return parse(data.decode("utf-8-sig", "replace"), path)
+        values, path = model_config.read(name)
+    except model_config.Unreadable as error:
+        return ModelConfig(path=error.path, problem=error.why, missing=error.missing)
+    return told(values, path)
 
 
-def parse(text: str, path: str) -> ModelConfig:
-    try:
-        values = json.loads(text)
-    except json.JSONDecodeError as error:
-        return ModelConfig(path=path, problem=f"line {error.lineno} is not JSON: {error.msg}")
-    except (ValueError, RecursionError):
-        return ModelConfig(path=path, problem="it is not JSON")
-    if not isinstance(values, dict) or "zero_optimization" in values:
-        return ModelConfig(path=path, problem="it is no config.json of a model")
+def told(values: dict[str, Any], path: str) -> ModelConfig:
     inner = values.get("text_config")
     text_config: dict[str, Any] = inner if isinstance(inner, dict) else {}
     family, dtype = (

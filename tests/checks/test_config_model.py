@@ -1,6 +1,5 @@
 """What follows from the model's config.json."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ THREE = config(zero_optimization={"stage": 3})
 
 
 def model(**values: Any) -> ModelConfig:
-    return model_words.parse(json.dumps({"model_type": "llama", "hidden_size": 4096, **values}), "m/config.json")
+    return model_words.told({"model_type": "llama", "hidden_size": 4096, **values}, "m/config.json")
 
 
 def transformers(version: str) -> Packages:
@@ -40,7 +39,7 @@ def test_what_auto_becomes_with_this_model() -> None:
     [({"n_embd": 768}, 768), ({"d_model": 512}, 512), ({"hidden_sizes": [64, 256]}, 256), ({"hidden_size": "many"}, None), ({"hidden_size": True}, None)],
 )  # fmt: skip
 def test_families_name_their_hidden_size_as_they_like(values: dict[str, Any], hidden: int | None) -> None:
-    assert model_words.parse(json.dumps(values), "c").hidden == hidden
+    assert model_words.told(values, "c").hidden == hidden
 
 
 def test_experts_without_a_leaf_at_stage_3() -> None:
@@ -83,11 +82,11 @@ def test_heads_and_kinds_of_parallelism() -> None:
 
 
 def test_a_config_json_that_is_none(tmp_path: Path) -> None:
-    assert "no such file" in one("CFG062", model_words.read(str(tmp_path))).message
+    gone = one("CFG062", model_words.read(str(tmp_path)))
+    assert "it holds no config.json" in gone.message
+    assert gone.cause == "config-path-not-found"
     (tmp_path / "config.json").write_text('{"hidden_size": 4096,')
     broken = model_words.read(str(tmp_path))
-    assert "line 1 is not JSON" in one("CFG062", broken).message
+    assert "config.json:1:22: this is not JSON" in one("CFG062", broken).message
     assert judged("CFG063", config(zero_optimization=AUTO), broken).status is Status.UNKNOWN
-    assert "no config.json of a model" in (model_words.parse('{"zero_optimization": {}}', "ds.json").problem or "")
-    assert "not JSON" in (model_words.parse("[" * 100_000, "x").problem or "")
     assert not found("CFG062", model())

@@ -117,7 +117,7 @@ MODELS: list[dict[str, Any]] = [
 def test_buckets_are_sized_by_the_model(deepspeed: Oracle, framework: FrameworkName, values: dict[str, Any]) -> None:
     config = {**SIZES, "zero_optimization": {"stage": 3, **BUCKETS}}
     came = deepspeed.through(framework, config=config, model=values)
-    model = model_words.parse(json.dumps(values), "config.json")
+    model = model_words.told(values, "config.json")
     (verdict,) = [v for v in verdicts(json.dumps(config), 1, model, framework=framework) if v.code == "CFG063"]
     if "error" in came:
         assert verdict.severity is Severity.ERROR

@@ -38,7 +38,7 @@ USUAL: Final[dict[str, dict[str, object]]] = {
         "vocab_size": 262208,
     },
 }
-MOST_LAYERS: Final = 10_000
+MOST_LAYERS: Final = 1000
 LARGEST: Final = 10**15  # beyond any model: a number that large is a mistake, and its products are nonsense
 
 

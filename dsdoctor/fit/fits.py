@@ -87,15 +87,15 @@ def fit(shape: ModelShape, training: Training, plan: Strategy, room: Room) -> Fi
 
 def _fit(shape: ModelShape, training: Training, plan: Strategy, room: Room) -> Fit:
     needed = need(shape, training, plan)
+    host = answer("host", needed.host, room.host, with_slack(needed.host.bytes, HOST_SLACK))
+    nvme = answer("nvme", needed.nvme, room.nvme, None)
     kept = None
-    if room.gpu is not None and needed.gpu.bytes <= room.gpu:  # elsewhere nobody needs to know
+    if (
+        room.gpu is not None and needed.gpu.bytes <= room.gpu and "no" not in (host.word, nvme.word)
+    ):  # else nobody needs to know
         kept = with_slack(reserved(shape, training, plan) + needed.gpu.of("runtime"), CACHE_SLACK)
         kept = max(kept, with_slack(needed.gpu.bytes, GPU_SLACK))
-    answers = (
-        answer("gpu", needed.gpu, room.gpu, kept),
-        answer("host", needed.host, room.host, with_slack(needed.host.bytes, HOST_SLACK)),
-        answer("nvme", needed.nvme, room.nvme, None),
-    )
+    answers = (answer("gpu", needed.gpu, room.gpu, kept), host, nvme)
     word = max((a.word for a in answers), key=ORDER.index)
     moved = traffic(plan, shape.parameters, trained(shape, training), training)
     inside = training.zero_init and plan.stage == 3

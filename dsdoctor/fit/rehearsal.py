@@ -12,7 +12,7 @@ from dsdoctor.fit.shapes import ModelShape
 from dsdoctor.fit.sizes import Sizes, gathers, sizes, sub_groups
 from dsdoctor.fit.strategies import Strategy
 from dsdoctor.fit.tensors import Part as Layer
-from dsdoctor.fit.training import Training, share
+from dsdoctor.fit.training import LORA_ATTENTION, Training, share
 
 Blocks = list[Block | None]
 SINGLY: Final = 40  # layers, at most, that are rehearsed one by one
@@ -25,20 +25,25 @@ class Part:
     def __init__(self, s: Sizes, memory: Allocator) -> None:
         self.s, self.memory = s, memory
         self.tensors = [size for part in s.shape.parts for _ in range(part.times) for size in part.tensors]
+        adapters = 2 * LORA_ATTENTION * s.shape.layers if s.training.lora_rank else 0
+        self.trained = [s.trained // adapters] * adapters if adapters else self.tensors
         self.gradients: Blocks = []
         self.stepped = False
 
     def each(self, width: float) -> Blocks:
         return [self.memory.take(width * size) for size in self.tensors]
 
+    def each_trained(self, width: float) -> Blocks:
+        return [self.memory.take(width * size) for size in self.trained]
+
     def start(self) -> None:
         self.each(self.s.width)
         if not self.s.mixed:
             return
-        self.each(4)
-        fake = [*self.each(self.s.width), *self.each(4)]  # the unfused optimizer takes a step on zeros
+        self.each_trained(4)
+        fake = [*self.each_trained(self.s.width), *self.each_trained(4)]  # the unfused optimizer takes a step on zeros
         if self.s.training.optimizer != "adamw":
-            self.each(self.s.training.state_bytes)
+            self.each_trained(self.s.training.state_bytes)
             self.stepped = True
         self.memory.give(*fake)
 
@@ -63,7 +68,7 @@ class Part:
         pass
 
     def step(self) -> None:
-        copies = self.each(4) if self.s.mixed else []
+        copies = self.each_trained(4) if self.s.mixed else []
         if self.s.training.optimizer == "adamw":  # fused: one flat tensor
             flat = self.memory.take(4 * self.s.trained)
             self.memory.give(*copies, *self._gradients())
@@ -71,7 +76,7 @@ class Part:
             self.memory.give(flat)
             return
         self._states()
-        lists = self.each(4) if self.s.training.optimizer == "adamw-torch" else []
+        lists = self.each_trained(4) if self.s.training.optimizer == "adamw-torch" else []
         self.memory.give(*copies, *lists, *self._gradients())
 
     def _gradients(self) -> Blocks:
@@ -244,18 +249,20 @@ def _forward_and_backward(s: Sizes, memory: Allocator, part: Part) -> None:
     kept, whole = _forward(s, memory, part, groups)
     last = [memory.take(size) for size in (2 * hidden, hidden, hidden)]
     back = _loss(s, memory)
-    part.gradient(s.shape.vocab * s.shape.hidden)
+    frozen = s.training.lora_rank > 0  # gradients of adapters are small ones
+    if not frozen:
+        part.gradient(s.shape.vocab * s.shape.hidden)
     buckets = part.buckets()
     memory.give(*last)
     for (layer, times), mine, held in zip(reversed(groups), reversed(kept), reversed(whole), strict=True):
         parameters = held or part.fetch(layer.tensors, times)
         again = [memory.take(size) for size in saved] if s.training.checkpointing else []
         flowing = [memory.take(size) for size in (*passing, s.width * s.shape.ffn * s.training.tokens)]
-        for elements in layer.tensors:
+        for elements in () if frozen else layer.tensors:
             part.gradient(elements, times)
         memory.give(*mine, *again, *flowing, *parameters)
     for other in s.shape.parts:
-        if other.name == "embedding":
+        if other.name == "embedding" and not frozen:
             part.gradient(other.elements)
     memory.give(first, back)
     part.end_backward()

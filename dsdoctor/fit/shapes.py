@@ -78,10 +78,13 @@ def from_config(raw: Mapping[str, object]) -> ModelShape:
     """The shape of a config.json; BadConfig when it has not even the numbers that any transformer has."""
     config = Config(raw)
     maker = MAKERS.get(config.family)
-    parts = (maker or rotary_decoder)(config)
     notes: tuple[str, ...] = ()
     if maker is None:
         notes = (f"{config.family} is not known here: counted like Llama, so the number of parameters is an estimate",)
+        if config.find("ffn") is None:
+            config.raw["intermediate_size"] = 4 * config.positive("hidden")
+            notes += ("it does not say how wide the feed-forward is: 4 times the hidden size is taken",)
+    parts = (maker or rotary_decoder)(config)
     if config.outer:
         notes += (f"only the text part of {config.outer} is counted: not what it sees or hears with",)
     if config.raw.get("quantization_config"):

@@ -169,3 +169,9 @@ def test_stage_3_has_the_whole_model_on_each_gpu_at_the_start_unless_zero_init_m
     assert found.zero_init
     assert "zero.Init" in found.reason
     assert not fit(SEVEN, EIGHT, strategy("zero3"), room).zero_init
+
+
+def test_adapters_alone_need_no_copies_of_the_frozen_weights() -> None:
+    adapters = Training(lora_rank=8, checkpointing=True)
+    room = Room(gpus=1, gpu=20 * GIB, host=64 * GIB)
+    assert fit(SEVEN, adapters, strategy("ddp"), room).word == "fits"

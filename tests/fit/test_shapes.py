@@ -98,3 +98,17 @@ def test_a_word_that_is_no_size_is_refused(size: str) -> None:
 def test_proportions_that_are_no_model_are_refused(odd: dict[str, int]) -> None:
     with pytest.raises(BadConfig):
         from_size("7B", **odd)
+
+
+def test_an_unknown_family_that_says_little_is_counted_with_what_is_usual() -> None:
+    raw = {
+        "model_type": "foobar",
+        "hidden_size": 1024,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 16,
+        "vocab_size": 32_000,
+    }
+    shape = from_config(raw)
+    assert shape.parameters == from_config({**raw, "intermediate_size": 4096}).parameters
+    assert not shape.exact
+    assert any("how wide the feed-forward is" in note for note in shape.notes)

@@ -169,7 +169,7 @@ def _why(snapshot: Snapshot) -> str:
         return missing.detail if missing else "nothing is recorded of its GPUs"
     if gpus.devices:
         said = [
-            f"GPU {gpu.index}: {gpu.error or 'is split by MIG' if gpu.mig_enabled else gpu.error}"
+            f"GPU {gpu.index}: {gpu.error or ('it is split by MIG' if gpu.mig_enabled else 'its memory is not known')}"
             for gpu in gpus.devices
         ]
         return "; ".join(said)

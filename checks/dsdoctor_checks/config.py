@@ -18,7 +18,7 @@ from dsdoctor.api import (
     not_applicable,
     unknown,
 )
-from dsdoctor_checks.config_edits import current, letters, move, rename, unquote
+from dsdoctor_checks.config_edits import current, letters, unquote
 from dsdoctor_checks.config_keys import (
     GONE,
     KEYS,
@@ -27,8 +27,6 @@ from dsdoctor_checks.config_keys import (
     blocks,
     children,
     evidence,
-    homes_of,
-    nearest,
     newer_than_table,
     parsed,
     plain,
@@ -38,10 +36,9 @@ from dsdoctor_checks.config_keys import (
     shown,
     taken_here,
 )
+from dsdoctor_checks.config_strangers import stranger
 from dsdoctor_checks.config_types import SAID, range_problem, type_problem
 
-_MOST_HOMES = 3
-_ANY = {"types": ["integer", "number", "boolean", "string", "array", "object"]}  # of parameters of an optimizer
 _PLACES = "config-syntax", "config-path-not-found"
 _NAME_IT = "Name the right file; DeepSpeed takes one that is not there for base64"
 _WRITE_IT = "Save it as JSON in UTF-8: texts in double quotes, a comma between settings, every bracket closed"
@@ -80,32 +77,6 @@ def keys_are_unique(config: DsConfig) -> Iterator[Finding]:
         )
 
 
-def _homes(config: DsConfig, name: str, key: str) -> list[str]:
-    """Where a misplaced key belongs: places that take a value like its own, at most three."""
-    value = config.get(f"{name}.{key}" if name else key)
-    found = [place for place in homes_of(name, key) if type_problem(place, value, KEYS.get(place, _ANY)) is None]
-    return found if len(found) <= _MOST_HOMES else []
-
-
-def _stranger(config: DsConfig, name: str, key: str, cause: str, severity: Severity) -> Finding:
-    """A key that nobody reads in block ``name``, with the name that was meant."""
-    dotted = f"{name}.{key}" if name else key
-    homes = _homes(config, name, key)
-    near, home = None if homes else nearest(key, list(children(name))), " or ".join(homes)
-    meant = f"did you mean {near}?" if near else f"it belongs at {home}" if home else "DeepSpeed has no such key"
-    effect = "DeepSpeed stops at it" if severity is Severity.ERROR else "DeepSpeed ignores it without a word"
-    order = f"Rename it to {near}" if near else f"Move it to {home}" if home else f"Remove {plain(dotted)}"
-    edits = move(config, dotted, homes[0]) if len(homes) == 1 else rename(config, dotted, near)
-    return Finding(
-        message=f"{config.where(dotted)}: {plain(dotted)} is no key that DeepSpeed reads there ({effect}); {meant}",
-        cause="config-misplaced-section" if home else cause,
-        subject=plain(dotted),
-        evidence=evidence(config, dotted),
-        severity=severity,
-        remedy=remedy(config, f"{order} ({config.where(dotted)})", edits),
-    )
-
-
 @check(
     "CFG003",
     "Every top-level key is one that DeepSpeed reads",
@@ -124,7 +95,7 @@ def top_keys_are_known(config: DsConfig, deepspeed: DeepSpeed | None, words: Con
             f"this DeepSpeed is newer than the table ({TABLE['about']['deepspeed']}), which lacks {plain(strangers[0])}"
         )
     for key in strangers:
-        yield _stranger(config, "", key, "config-unknown-key-silent", Severity.WARNING)
+        yield stranger(config, "", key, "config-unknown-key-silent", Severity.WARNING)
 
 
 @check(
@@ -146,7 +117,7 @@ def section_keys_are_known(
     for name, key in found:
         stops = name in REFUSE
         cause = "config-unknown-zero-key" if stops else "config-unknown-key-silent"
-        yield _stranger(config, name, key, cause, Severity.ERROR if stops else Severity.WARNING)
+        yield stranger(config, name, key, cause, Severity.ERROR if stops else Severity.WARNING)
 
 
 @check(
@@ -219,7 +190,8 @@ def keys_are_current(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[
         gone, entry = GONE.get(key), KEYS.get(key) or {}
         if gone and (not here or here >= release(gone["removed"])):
             stops = _stops_at(gone, here)
-            word = f"{key} was removed in DeepSpeed {gone['removed']}{f'; here is {deepspeed.version}' if deepspeed else ''}"
+            later = deepspeed is not None and here > release(gone["removed"])
+            word = f"{key} was removed in DeepSpeed {gone['removed']}{f' ({deepspeed.version} is here)' if deepspeed and later else ''}"
         elif entry.get("old"):
             gone, stops, word = entry, False, f"{key} is deprecated"
         else:

@@ -29,6 +29,11 @@ def rename(config: DsConfig, key: str, new: str | None) -> tuple[ConfigEdit, ...
     return (ConfigEdit(action="rename", key=key, value=new),)
 
 
+def remove(config: DsConfig, key: str) -> tuple[ConfigEdit, ...]:
+    """The file without ``key``, unless it stands there twice."""
+    return () if key in config.duplicates else (ConfigEdit(action="remove", key=key),)
+
+
 def move(config: DsConfig, key: str, home: str | None) -> tuple[ConfigEdit, ...]:
     """``key`` at the place where DeepSpeed looks for it, unless something stands there or on the way."""
     house, _, name = key.rpartition(".")

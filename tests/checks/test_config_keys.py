@@ -138,3 +138,10 @@ def test_a_home_that_is_taken_or_not_certain_moves_nothing() -> None:
     for finding in (taken, twofold):
         assert finding.remedy is not None
         assert finding.remedy.edits == ()
+
+
+def test_a_home_that_says_the_same_leaves_nothing_to_keep() -> None:
+    (finding,) = found("CFG003", config(stage=2, zero_optimization={"stage": 2}), NOW)
+    assert "its place is zero_optimization.stage, which is 2" in finding.message
+    assert finding.remedy is not None
+    assert [(edit.action, edit.key) for edit in finding.remedy.edits] == [("remove", "stage")]

@@ -7,14 +7,17 @@ a text that would not be read afterwards, or would say something else than what 
 import json
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dsdoctor.config_move import moved
+from dsdoctor.facts import DsConfig
 from dsdoctor.model import ConfigEdit, Severity, Verdict
 from dsdoctor.readers import ds_config
 from dsdoctor.readers.config_spans import Span, spans
 
-MOST = 200  # edits of one file; each is tried by itself
+MOST = 200  # edits of one file
+MOST_READ = 1_000_000  # characters that are read to try edits one by one: a real config is read hundreds of times
 _BLANK = " \t"
 _AFTER = re.compile(r"\s*,")
 _BARE = re.compile(r"[A-Za-z_]\w*")
@@ -66,7 +69,7 @@ def _at_once(text: str, edits: tuple[ConfigEdit, ...]) -> Fixed:
         if wanted and not any(_touch(new, old) for new in wanted for _, others in clear for old in others):
             clear.append((edit, wanted))
     if not _holds(text, clear):
-        tried, clear = clear, []
+        tried, clear = clear[: MOST_READ // max(len(text), 1)], []
         for one in tried:
             clear += [one] if _holds(text, [*clear, one]) else []
     done = tuple(edit for edit, _ in clear)
@@ -149,9 +152,14 @@ def _written(text: str, changes: Iterable[Change]) -> str:
     return text
 
 
+@lru_cache(maxsize=1)  # every trial is compared with the same text
+def _read(text: str) -> DsConfig:
+    return ds_config.parse(text, "")
+
+
 def _says(new: str, old: str, edits: list[ConfigEdit]) -> bool:
     """True when the new text is read, and says what the old one said with these edits."""
-    before, after = ds_config.parse(old, ""), ds_config.parse(new, "")
+    before, after = _read(old), ds_config.parse(new, "")
     if after.problem is not None or (before.strict_json and not after.strict_json):
         return False
     meant: Any = json.loads(json.dumps(before.values))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsdoctor import config_fix
 from dsdoctor.config_fix import apply, diff, edits_of
 from dsdoctor.facts import DsConfig
 from dsdoctor.model import ConfigEdit
@@ -140,6 +141,14 @@ def test_an_edit_that_would_break_the_file_is_left_out() -> None:
     fixed = apply(text, [ConfigEdit(action="set", key="a.b", value="}{"), ConfigEdit(action="remove", key="nowhere")])
     assert fixed.text == text
     assert len(fixed.left) == 2
+
+
+def test_edits_of_a_text_that_is_no_config_are_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = json.dumps({f"fp{n}": {} for n in range(9)})
+    edits = [ConfigEdit(action="rename", key=f"fp{n}", value="fp16") for n in range(9)]
+    assert len(apply(text, edits).done) == 1, "one of them can have the name"
+    monkeypatch.setattr(config_fix, "MOST_READ", len(text) - 1)
+    assert apply(text, edits).text == text
 
 
 def test_edits_in_one_place_do_not_mix() -> None:

@@ -16,7 +16,8 @@ def command(**values: Any) -> None:
 
     For each strategy the bytes of a GPU, of RAM and of NVMe, against what is free. Nothing is downloaded, nothing is started.
 
-    Exit code 0: something fits, or it cannot be known; 1: nothing fits, or not the --strategy that was named.
+    Exit code 0: something fits, or it cannot be known; 1: nothing fits, or not the --strategy that was named, or the config
+    was not written.
     """
     sys.exit(guarded(lambda: _fit(values)))
 

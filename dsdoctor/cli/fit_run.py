@@ -56,7 +56,8 @@ def answer(options: list[click.Parameter], values: dict[str, Any]) -> int:
         report = _write(report, values)
     if values["output"] != "-":
         write(render_fit(report, values["as_json"], values["verbose"]), None)
-    return 1 if report.outcome == "no" else 0
+    unwritten = values["output"] is not None and report.written is None
+    return 1 if report.outcome == "no" or unwritten else 0
 
 
 def _again(options: list[click.Parameter], values: dict[str, Any]) -> str:
@@ -76,10 +77,16 @@ def _write(report: FitReport, values: dict[str, Any]) -> FitReport:
 
     fit, output = report.chosen, values["output"]
     if fit is None or report.outcome == "no":
-        click.echo(f"dsdoctor: {output} is not written: nothing fits", err=True)
+        click.echo(f"dsdoctor: {output} is not written: {_why_not(report)}", err=True)
         return report
     if output != "-" and os.path.exists(output) and not values["force"]:
         raise ExaminationError(f"{output} is there already, and is not written over without --force")
     path = report.machine.room.nvme_path or "/local_nvme"
     write(config_text(fit.plan, report.training, nvme_path=path, framework=values["framework"]), output)
     return structs.replace(report, written=output)
+
+
+def _why_not(report: FitReport) -> str:
+    if report.outcome != "no":
+        return "whether anything fits is not known; a --strategy that is named is written"
+    return f"{report.choice} does not fit" if report.named else "nothing fits"

@@ -60,7 +60,8 @@ def _notes(snapshot: Snapshot, used: list[Gpu], asked: int | None) -> list[str]:
         others = [process for process in gpu.processes if process.used_bytes]
         if others:
             taken = sum(process.used_bytes or 0 for process in others)
-            notes.append(f"GPU {gpu.index}: {len(others)} other processes hold {taken / (1 << 30):.1f} GiB")
+            who = "1 other process holds" if len(others) == 1 else f"{len(others)} other processes hold"
+            notes.append(f"GPU {gpu.index}: {who} {taken / (1 << 30):.1f} GiB")
     memory = snapshot.memory
     if memory and memory.shm_bytes is not None and len(used) > 1 and memory.shm_bytes < SMALL_SHM:
         notes.append(f"/dev/shm has {memory.shm_bytes >> 20} MiB: NCCL and data loaders share it")

@@ -126,6 +126,15 @@ def test_nothing_is_written_when_nothing_fits(tmp_path: Path) -> None:
     assert not out.exists()
 
 
+def test_nothing_is_written_when_nothing_is_known_and_that_is_a_failure(tmp_path: Path) -> None:
+    asked = ("--params", "1B", "--snapshot", MACHINES / "cpu-only-container", "--write", tmp_path / "ds.json")
+    done = fit(*asked)
+    assert done.exit_code == 1
+    assert "not known" in done.stderr
+    assert fit(*asked, "--strategy", "zero2").exit_code == 0
+    assert "zero_optimization" in (tmp_path / "ds.json").read_text()
+
+
 def test_a_config_for_a_trainer_goes_to_stdout_alone() -> None:
     done = fit("--params", "1B", "--snapshot", H200, "--strategy", "zero2", "--write", "-", "--framework", "hf")
     assert json.loads(done.stdout)["train_micro_batch_size_per_gpu"] == "auto"

@@ -6,7 +6,7 @@ defaults: tables/ds_config_defaults.toml.
 
 from collections.abc import Iterator
 
-from dsdoctor.api import ConfigEdit, DeepSpeed, DsConfig, Finding, Severity, check
+from dsdoctor.api import ConfigEdit, DsConfig, Finding, Severity, check
 from dsdoctor_checks.config_keys import (  # fmt: skip
     KEYS,
     Clash,
@@ -16,7 +16,6 @@ from dsdoctor_checks.config_keys import (  # fmt: skip
     on,
     parsed,
     plain,
-    release,
     remedy,
     shown,
     stage,
@@ -126,24 +125,22 @@ def settings_have_an_effect(config: DsConfig) -> Iterator[Finding]:
         )
 
 
-def restated(config: DsConfig, version: str | None) -> list[str]:
-    """Keys whose value is DeepSpeed's default, of this release; without one only those that had the same default always."""
-    here = release(version)
+def restated(config: DsConfig) -> list[str]:
+    """Keys whose value is DeepSpeed's default, in every release that has them."""
     return [
         key
         for key in config.places
         if key in _DEFAULTS["defaults"]
         and isinstance(config.get(key), bool) is isinstance(_DEFAULTS["defaults"][key], bool)
         and config.get(key) == _DEFAULTS["defaults"][key]
-        and (key not in _DEFAULTS["since"] or here >= release(_DEFAULTS["since"][key]))
         and not key.endswith((".enabled", ".stage", ".device"))
     ]
 
 
 @check("CFG045", "The config says only what differs from the defaults", causes=["config-no-effect"], severity=Severity.INFO)  # fmt: skip
-def defaults_are_left_out(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[Finding]:
+def defaults_are_left_out(config: DsConfig) -> Iterator[Finding]:
     """A lean config shows what was chosen; settings that repeat the defaults hide it, and freeze a default that a later release mends."""
-    found = restated(parsed(config), deepspeed.version if deepspeed else None)
+    found = restated(parsed(config))
     idle_keys = idle(config)
     found = [key for key in found if key not in idle_keys]
     if not found:

@@ -36,7 +36,7 @@ from dsdoctor_checks.config_keys import (
     shown,
     taken_here,
 )
-from dsdoctor_checks.config_strangers import stranger
+from dsdoctor_checks.config_strangers import strangers
 from dsdoctor_checks.config_types import SAID, range_problem, type_problem
 
 _PLACES = "config-syntax", "config-path-not-found"
@@ -89,13 +89,12 @@ def top_keys_are_known(config: DsConfig, deepspeed: DeepSpeed | None, words: Con
     With a live probe the DeepSpeed here is asked, too: a key that its config class looks for is no stranger.
     """
     known = children("")
-    strangers = [key for key in parsed(config).values if key not in known and not taken_here(words, key)]
-    if strangers and newer_than_table(deepspeed) and words is None:
+    found = [("", key) for key in parsed(config).values if key not in known and not taken_here(words, key)]
+    if found and newer_than_table(deepspeed) and words is None:
         unknown(
-            f"this DeepSpeed is newer than the table ({TABLE['about']['deepspeed']}), which lacks {plain(strangers[0])}"
+            f"this DeepSpeed is newer than the table ({TABLE['about']['deepspeed']}), which lacks {plain(found[0][1])}"
         )
-    for key in strangers:
-        yield stranger(config, "", key, "config-unknown-key-silent", Severity.WARNING)
+    yield from strangers(config, found)
 
 
 @check(
@@ -114,10 +113,7 @@ def section_keys_are_known(
         unknown(
             f"this DeepSpeed is newer than the table ({TABLE['about']['deepspeed']}), which lacks {plain('.'.join(found[0]))}"
         )
-    for name, key in found:
-        stops = name in REFUSE
-        cause = "config-unknown-zero-key" if stops else "config-unknown-key-silent"
-        yield stranger(config, name, key, cause, Severity.ERROR if stops else Severity.WARNING)
+    yield from strangers(config, found)
 
 
 @check(

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 from dsdoctor.api import ConfigEdit, ConfigWords, DeepSpeed, DsConfig, Evidence, Finding, Remedy, Severity, unknown
@@ -86,6 +87,7 @@ def block(config: DsConfig, name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+@cache
 def children(name: str) -> dict[str, str]:
     """Key -> dotted name of all that the table lists directly in a block ("" for the top level)."""
     start = f"{_current(name)}." if name else ""

@@ -1,12 +1,14 @@
 """A key that nobody reads: what was meant by it, and the mend. For the checks of config.py."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from dsdoctor.api import ConfigEdit, DsConfig, Finding, Severity
 from dsdoctor_checks.config_edits import move, remove, rename
-from dsdoctor_checks.config_keys import KEYS, children, evidence, homes_of, nearest, plain, remedy, shown
+from dsdoctor_checks.config_keys import KEYS, REFUSE, children, evidence, homes_of, nearest, plain, remedy, shown
 from dsdoctor_checks.config_types import type_problem
 
+_MOST = 100  # strangers told one by one: a file with more is no ds_config
 _MOST_HOMES = 3
 _ANY = {"types": ["integer", "number", "boolean", "string", "array", "object"]}  # of parameters of an optimizer
 
@@ -49,8 +51,24 @@ def _meant(config: DsConfig, name: str, key: str, dotted: str) -> _Meant:
     return _Meant(said, order, remove(config, dotted) if same else (), home)
 
 
-def stranger(config: DsConfig, name: str, key: str, cause: str, severity: Severity) -> Finding:
-    """A key that nobody reads in block ``name``, with the name that was meant."""
+def strangers(config: DsConfig, found: list[tuple[str, str]]) -> Iterator[Finding]:
+    """Keys that nobody reads, each as (block, key), with the names that were meant."""
+    for name, key in found[:_MOST]:
+        yield _stranger(config, name, key)
+    if rest := found[_MOST:]:
+        first = ".".join(filter(None, rest[0]))
+        yield Finding(
+            message=f"{config.where(first)}: from {plain(first)} on {len(rest)} more keys are none that DeepSpeed reads",
+            cause="config-unknown-key-silent",
+            severity=Severity.WARNING,
+            evidence=evidence(config, first),
+            remedy=remedy(config, "Name the file that is meant for DeepSpeed"),
+        )
+
+
+def _stranger(config: DsConfig, name: str, key: str) -> Finding:
+    severity = Severity.ERROR if name in REFUSE else Severity.WARNING
+    cause = "config-unknown-zero-key" if name in REFUSE else "config-unknown-key-silent"
     dotted = f"{name}.{key}" if name else key
     meant = _meant(config, name, key, dotted)
     effect = "DeepSpeed stops at it" if severity is Severity.ERROR else "DeepSpeed ignores it without a word"

@@ -145,3 +145,9 @@ def test_a_home_that_says_the_same_leaves_nothing_to_keep() -> None:
     assert "its place is zero_optimization.stage, which is 2" in finding.message
     assert finding.remedy is not None
     assert [(edit.action, edit.key) for edit in finding.remedy.edits] == [("remove", "stage")]
+
+
+def test_a_file_that_is_no_ds_config_is_not_told_key_by_key() -> None:
+    told = found("CFG003", config(**{f"key{n}": n for n in range(5000)}), NOW)
+    assert len(told) < 200
+    assert "more keys are none that DeepSpeed reads" in told[-1].message

@@ -12,12 +12,14 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from dsdoctor.examination import Request, diagnose, load_knowledge, read_snapshot, triage
-from dsdoctor.facts import Smoke
+from dsdoctor.config_examination import look
+from dsdoctor.examination import Request, diagnose, load_knowledge, triage
+from dsdoctor.facts import RunPlan, Smoke
 from dsdoctor.fit.training import Training
 from dsdoctor.fit_examination import Question, judge_fit
 from dsdoctor.model import Report
-from dsdoctor.render import fit, smoke, text
+from dsdoctor.recorded import read_snapshot
+from dsdoctor.render import config, fit, smoke, text
 from dsdoctor.render import triage as render_triage
 
 ROOT = Path(__file__).parents[1]
@@ -30,6 +32,16 @@ LLAMA = {
     "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
     "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192,
 }  # fmt: skip
+CONFIG = """{
+  "train_batch_size": 30,
+  "train_micro_batch_size_per_gpu": 4,
+  "zero_optimisation": {"stage": 2},
+  "overlap_comm": true,
+  "bf16": {"enabled": true},
+  "optimizer": {"type": "AdamW", "lr": 1e-4, "params": {}},
+  "elasticity": {"enabled": false}
+}
+"""
 WIDTH, HEIGHT = 100, 34
 WIDE = 114  # a row of a run
 
@@ -73,6 +85,15 @@ def fit_picture() -> str:
     return picture(fit.render(report, width=WIDTH, color=True), "dsdoctor fit")
 
 
+def config_picture() -> str:
+    """SVG of what is said of a config with mistakes of which DeepSpeed tells two, one at a time."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("ds_config.json").write_text(CONFIG)
+        plan = RunPlan(gpus_per_node=8, named_by="--gpus 8")
+        judged = look(Request(config="ds_config.json", run_plan=plan), "0.19.8")
+    return picture(config.render([judged], width=WIDTH, color=True), "dsdoctor config ds_config.json --gpus 8")
+
+
 async def tui_picture(report: Report) -> str:
     """SVG of the TUI's first screen."""
     from dsdoctor.tui.app import DoctorApp
@@ -85,7 +106,7 @@ async def tui_picture(report: Report) -> str:
 
 
 def main() -> None:
-    """Write docs/report.svg, docs/smoke.svg, docs/triage.svg, docs/fit.svg and docs/tui.svg."""
+    """Write docs/report.svg, smoke.svg, triage.svg, config.svg, fit.svg and tui.svg."""
     os.chdir(ROOT)
     report = diagnose(read_snapshot(str(MACHINE)).replace(origin="h200"), load_knowledge())
     (ROOT / "docs/report.svg").write_text(
@@ -93,6 +114,7 @@ def main() -> None:
     )
     (ROOT / "docs/smoke.svg").write_text(spaced(smoke_picture()), "utf-8")
     (ROOT / "docs/triage.svg").write_text(spaced(triage_picture()), "utf-8")
+    (ROOT / "docs/config.svg").write_text(spaced(config_picture()), "utf-8")
     (ROOT / "docs/fit.svg").write_text(spaced(fit_picture()), "utf-8")
     (ROOT / "docs/tui.svg").write_text(spaced(asyncio.run(tui_picture(report))), "utf-8")
 

@@ -13,6 +13,7 @@ from dsdoctor.api import (
     DsConfig,
     Evidence,
     Finding,
+    Remedy,
     Severity,
     check,
     not_applicable,
@@ -172,6 +173,13 @@ def _stops_at(gone: dict[str, Any], here: tuple[int, ...]) -> bool:
     return bool(here) and refused is not None and here >= release(refused)
 
 
+def _made_current(config: DsConfig, key: str, instead: str | None) -> Remedy:
+    edits = current(config, key)
+    if any(edit.action == "remove" for edit in edits):
+        return remedy(config, f"Remove {key} from {config.path}: it is switched off", edits)
+    return remedy(config, f"Replace {key} by {instead}" if instead else f"Remove {key} from {config.path}", edits)
+
+
 @check(
     "CFG013",
     "No key of the config is deprecated or removed",
@@ -199,11 +207,7 @@ def keys_are_current(config: DsConfig, deepspeed: DeepSpeed | None) -> Iterator[
             subject=key,
             evidence=evidence(config, key),
             severity=Severity.ERROR if stops else Severity.WARNING,
-            remedy=remedy(
-                config,
-                f"Replace {key} by {instead}" if instead else f"Remove {key} from {config.path}",
-                current(config, key),
-            ),
+            remedy=_made_current(config, key, instead),
         )
 
 

@@ -86,7 +86,7 @@ def test_comments_order_and_spelling_stay() -> None:
 def test_lean_leaves_out_what_does_nothing_and_stays_the_same_config() -> None:
     wordy = """{
   "train_micro_batch_size_per_gpu": 4,
-  "gradient_clipping": 1.0,
+  "prescale_gradients": false,
   "fp16": {"enabled": false, "loss_scale": 128},
   "zero_optimization": {
     "stage": 2, // ours

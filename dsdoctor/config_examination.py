@@ -9,8 +9,8 @@ from typing import NamedTuple
 import msgspec
 
 from dsdoctor import __version__, registry
-from dsdoctor.config_fix import Fixed, apply, edits_of
-from dsdoctor.config_release import with_release
+from dsdoctor.config.fix import Fixed, apply, edits_of
+from dsdoctor.config.release import with_release
 from dsdoctor.diagnosis import count, diagnose
 from dsdoctor.facts import Snapshot
 from dsdoctor.facts.snapshot import SECTIONS, now

@@ -56,7 +56,7 @@ class Evidence(_Value, frozen=True, kw_only=True):
 
 
 class ConfigEdit(_Value, frozen=True, kw_only=True):
-    """A change of the user's ds_config that cannot do harm; ``config_fix.py`` makes text edits of it."""
+    """A change of the user's ds_config that cannot do harm; ``config/fix.py`` makes text edits of it."""
 
     action: Literal["rename", "remove", "set", "drop-twins", "move"]  # drop-twins: of equal members keep the last
     key: str  # dotted, as it stands in the file

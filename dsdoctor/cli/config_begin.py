@@ -10,7 +10,7 @@ WISHES = ("stage", "precision", "offload_optimizer", "offload_param", "nvme_path
 def begin(values: dict[str, Any]) -> int:
     """Print a new config."""
     from dsdoctor.cli.output import write
-    from dsdoctor.config_new import Wish, problem, text
+    from dsdoctor.config.new import Wish, problem, text
 
     if values["files"]:
         raise ExaminationError(

@@ -8,8 +8,8 @@ import click
 from dsdoctor.cli.exit_codes import exit_code
 from dsdoctor.cli.output import write
 from dsdoctor.cli.replacing import replace
+from dsdoctor.config.fix import diff
 from dsdoctor.config_examination import Judged, look_again, mend
-from dsdoctor.config_fix import diff
 from dsdoctor.render.plain import clean, one_line
 
 

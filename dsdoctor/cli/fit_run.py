@@ -73,7 +73,7 @@ def _again(options: list[click.Parameter], values: dict[str, Any]) -> str:
 
 def _write(report: FitReport, values: dict[str, Any]) -> FitReport:
     """The config of the answer ('-': to stdout, alone). A file that is there stays, unless --force is given."""
-    from dsdoctor.fit.written import config_text
+    from dsdoctor.config.planned import config_text
 
     fit, output = report.chosen, values["output"]
     if fit is None or report.outcome == "no":

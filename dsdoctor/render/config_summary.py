@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from dsdoctor.config.release import said
 from dsdoctor.config_examination import Judged
-from dsdoctor.config_release import said
 from dsdoctor.facts import Snapshot
 from dsdoctor.model import Report, Severity, Status
 from dsdoctor.plan import counted_findings

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from dsdoctor.config_fix import apply, edits_of
-from dsdoctor.config_new import Device, Precision, Wish, problem
-from dsdoctor.config_new import text as new_config
+from dsdoctor.config.fix import apply, edits_of
+from dsdoctor.config.new import Device, Precision, Wish, problem
+from dsdoctor.config.new import text as new_config
+from dsdoctor.config.planned import config_text
 from dsdoctor.fit.strategies import STRATEGIES
 from dsdoctor.fit.training import OPTIMIZERS, Training
-from dsdoctor.fit.written import config_text
 from dsdoctor.model import Status
 from tests.config_truth.generator import configs, one_odd_value_each
 from tests.config_truth.judging import errors, verdicts

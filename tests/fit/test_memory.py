@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
+from dsdoctor.config.planned import ds_config
 from dsdoctor.fit.host import pinned
 from dsdoctor.fit.items import Account
 from dsdoctor.fit.memory import Need, need, needs
 from dsdoctor.fit.shapes import from_config, from_size
 from dsdoctor.fit.strategies import STRATEGIES, strategy, traffic
 from dsdoctor.fit.training import OPTIMIZERS, Buckets, Training
-from dsdoctor.fit.written import ds_config
 
 LLAMA = {"model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
          "vocab_size": 32000}  # fmt: skip

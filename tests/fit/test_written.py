@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from itertools import product
 
+from dsdoctor.config.planned import config_text, ds_config
 from dsdoctor.fit.strategies import STRATEGIES, Strategy, strategy
 from dsdoctor.fit.training import OPTIMIZERS, Buckets, Training
-from dsdoctor.fit.written import config_text, ds_config
 from dsdoctor.judge import finding_severity
 from dsdoctor.model import Severity, Status
 from tests.config_truth.judging import verdicts

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dsdoctor.config_move import moved
+from dsdoctor.config.move import moved
 from dsdoctor.facts import DsConfig
 from dsdoctor.model import ConfigEdit, Severity, Verdict
 from dsdoctor.readers import ds_config

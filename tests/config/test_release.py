@@ -6,8 +6,8 @@ import pytest
 from dsdoctor_checks.config_keys import GONE, KEYS
 
 from dsdoctor import testing
+from dsdoctor.config.release import BESIDE, beside, said, with_release
 from dsdoctor.config_examination import judge_config
-from dsdoctor.config_release import BESIDE, beside, said, with_release
 from dsdoctor.facts import DeepSpeed, Snapshot
 from dsdoctor.model import Report, Severity
 from dsdoctor.request import ExaminationError, Request

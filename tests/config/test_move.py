@@ -2,7 +2,7 @@
 
 import pytest
 
-from dsdoctor.config_fix import apply
+from dsdoctor.config.fix import apply
 from dsdoctor.model import ConfigEdit
 from dsdoctor.readers import ds_config
 

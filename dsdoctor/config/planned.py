@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from dsdoctor.config_new import Device, Wish, as_file, values
+from dsdoctor.config.new import Device, Wish, as_file, values
 from dsdoctor.facts import FrameworkName
 from dsdoctor.fit.strategies import Strategy, Where
 from dsdoctor.fit.training import Training

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsdoctor import config_fix
-from dsdoctor.config_fix import apply, diff, edits_of
+from dsdoctor.config import fix as config_fix
+from dsdoctor.config.fix import apply, diff, edits_of
 from dsdoctor.facts import DsConfig
 from dsdoctor.model import ConfigEdit
 from dsdoctor.readers import ds_config

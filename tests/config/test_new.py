@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dsdoctor.config_new import Device, Precision, Wish, problem, text
+from dsdoctor.config.new import Device, Precision, Wish, problem, text
 from dsdoctor.facts import FrameworkName, RunPlan
 from dsdoctor.judge import finding_severity
 from dsdoctor.model import Severity

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Grid, Horizontal, Vertical
 from textual.timer import Timer
-from textual.widgets import Input, Label
+from textual.widgets import Input, Label, Static
 from textual.worker import get_current_worker
 
 from dsdoctor.facts import Snapshot
@@ -25,7 +25,7 @@ from dsdoctor.tui.widgets.reader import Reader
 from dsdoctor.tui.widgets.text import say
 
 PAUSE_S: Final = 0.25  # after the last key, before anything is computed
-HINT: Final = "Enter goes to the question, Tab to its next field, Space changes a choice, Esc comes back here."
+HINT: Final = "Enter: change the question   Tab: next field   Space: next choice   Esc: back"
 
 
 class FitPane(Vertical):
@@ -57,6 +57,7 @@ class FitPane(Vertical):
                 with Horizontal(classes="field wide" if name == "model" else "field"):
                     yield Label(name)
                     yield field
+        yield Static(say(HINT, "dim"), id="fit-keys")
         yield Reader(id="fit-answer")
 
     @property
@@ -116,7 +117,7 @@ class FitPane(Vertical):
 
     def _tell(self, found: FitReport | str) -> None:
         self._fit = found if isinstance(found, FitReport) else None
-        self.reader.show(Told(found) if isinstance(found, FitReport) else say(found, "bold"), say(f"\n{HINT}", "dim"))
+        self.reader.show(Told(found) if isinstance(found, FitReport) else say(found, "bold"))
 
 
 class Told:

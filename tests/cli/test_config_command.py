@@ -29,7 +29,7 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="links, pipes and rights o
 
 
 def config(*args: object, stdin: str | bytes = "", **variables: str) -> Result:
-    return CliRunner(env=variables).invoke(root, ["config", *map(str, args)], input=stdin)
+    return CliRunner(env={"COLUMNS": "", **variables}).invoke(root, ["config", *map(str, args)], input=stdin)
 
 
 def told(*args: object, stdin: str | bytes = "") -> list[str]:

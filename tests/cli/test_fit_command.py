@@ -21,7 +21,7 @@ LLAMA = {
 
 
 def fit(*args: object) -> Result:
-    return CliRunner().invoke(root, ["fit", *map(str, args)])
+    return CliRunner(env={"COLUMNS": ""}).invoke(root, ["fit", *map(str, args)])
 
 
 def answer(*args: object) -> dict[str, object]:

@@ -20,7 +20,7 @@ from dsdoctor.api import (  # fmt: skip
     not_applicable,
     unknown,
 )
-from dsdoctor_checks.config_keys import TABLE, Clash, on, parsed, shown, told, whole
+from dsdoctor_checks.config_keys import TABLE, Clash, framework_of, on, parsed, shown, told, whole
 from dsdoctor_checks.config_rules import autos
 
 _DS = "deepspeed_config"
@@ -172,10 +172,7 @@ def counts_fit(accelerate: AccelerateConfig | None, gpus: Gpus | None) -> Iterat
 
 def _who(accelerate: AccelerateConfig | None, arguments: TrainingArgs | None, plan: RunPlan | None) -> str:
     """hf (the Trainer) or accelerate; the end of the check when neither runs this, as far as anybody said."""
-    if plan is not None and plan.framework is not None:
-        named: str = plan.framework
-    else:
-        named = "hf" if arguments is not None else "accelerate" if accelerate is not None else "nobody"
+    named = framework_of(accelerate, arguments, plan)
     if named not in ("hf", "accelerate"):
         not_applicable("nobody said that Hugging Face runs this")
     return named

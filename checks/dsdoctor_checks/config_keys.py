@@ -7,7 +7,21 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from dsdoctor.api import ConfigEdit, ConfigWords, DeepSpeed, DsConfig, Evidence, Finding, Remedy, Severity, unknown
+from dsdoctor.api import (
+    AccelerateConfig,
+    ConfigEdit,
+    ConfigWords,
+    DeepSpeed,
+    DsConfig,
+    Evidence,
+    Finding,
+    FrameworkName,
+    Remedy,
+    RunPlan,
+    Severity,
+    TrainingArgs,
+    unknown,
+)
 from dsdoctor_checks import versions
 from dsdoctor_checks.tables import Later, Sections
 
@@ -79,6 +93,15 @@ def remedy(config: DsConfig, order: str, edits: tuple[ConfigEdit, ...] = ()) -> 
         verify=f"dsdoctor check --config {shlex.quote(config.path)} --only CFG",
         edits=edits,
     )
+
+
+def framework_of(
+    accelerate: AccelerateConfig | None, arguments: TrainingArgs | None, plan: RunPlan | None
+) -> FrameworkName | None:
+    """What starts DeepSpeed: as somebody said, else as the files beside the config tell."""
+    if plan is not None and plan.framework is not None:
+        return plan.framework
+    return "hf" if arguments is not None else "accelerate" if accelerate is not None else None
 
 
 def block(config: DsConfig, name: str) -> dict[str, Any]:

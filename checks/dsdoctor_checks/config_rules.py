@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dsdoctor.api import (
+    AccelerateConfig,
     DeepSpeed,
     DeepSpeedLive,
     DsConfig,
@@ -14,6 +15,7 @@ from dsdoctor.api import (
     Gpus,
     RunPlan,
     Severity,
+    TrainingArgs,
     check,
     not_applicable,
     unknown,
@@ -25,6 +27,7 @@ from dsdoctor_checks.config_keys import (
     Clash,
     block,
     evidence,
+    framework_of,
     newer_than_table,
     on,
     parsed,
@@ -123,18 +126,21 @@ def autos(value: Any, path: str = "") -> Iterator[str]:
     causes=["auto-without-hf", "auto-unsupported-key"],
     severity=Severity.INFO,
 )
-def auto_is_filled(config: DsConfig, plan: RunPlan | None) -> Iterator[Finding]:
+def auto_is_filled(
+    config: DsConfig, plan: RunPlan | None, accelerate: AccelerateConfig | None, arguments: TrainingArgs | None
+) -> Iterator[Finding]:
     """Only Hugging Face replaces "auto". DeepSpeed alone takes the default in some sections and dies in others.
 
     What transformers and accelerate have no value for, they refuse: CFG050.
     """
-    if plan is not None and plan.framework in ("hf", "accelerate"):
+    framework = framework_of(accelerate, arguments, plan)
+    if framework in ("hf", "accelerate"):
         not_applicable("Hugging Face fills auto in (CFG050)")
     native, filled = TABLE["auto"]["native"], TABLE["auto"]["filled_by_hugging_face"]
     found = [k for k in autos(parsed(config).values) if k not in native and not k.startswith("expert_parallel.")]
     usual = [k for k in found if k in filled]
     if usual:
-        yield _usual_autos(config, usual, alone=plan is not None and plan.framework is not None)
+        yield _usual_autos(config, usual, alone=framework is not None)
     for key in (k for k in found if k not in filled):
         quiet = key.rpartition(".")[0] in REFUSE
         effect = "DeepSpeed takes its default" if quiet else "for DeepSpeed it is a text"

@@ -22,7 +22,7 @@ _REASONS = {
     "bf16": "needs compute capability 8.0; use fp16 below",
     "fp16": "the loss scale is dynamic",
     "stage": "0: off, 1: optimizer states are split, 2: gradients too, 3: parameters too",
-    "offload_optimizer": "optimizer states and its step go to the CPU; needs the op cpu_adam",
+    "offload_optimizer": "optimizer states leave the GPU, and its step runs on the CPU; needs the op cpu_adam",
     "offload_param": "parameters wait outside of the GPU; slow, for models that do not fit otherwise",
     "nvme_path": "a folder on a local NVMe disk; swap files stay there after the run",
     "stage3_gather_16bit_weights_on_model_save": "save_16bit_model writes whole weights",

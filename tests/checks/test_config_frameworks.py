@@ -97,6 +97,10 @@ def test_no_framework_passes_an_auto_on_that_it_does_not_know() -> None:
             finding = one("CFG050", config(**values), RunPlan(framework=framework))
             assert "no value for it" in finding.message
             assert not found("CFG011", config(**values), RunPlan(framework=framework))  # said once
+    usual = config(zero_optimization={}, bf16={"enabled": "auto"})
+    assert found("CFG011", usual)
+    assert not found("CFG011", usual, trainer())  # its arguments fill it in: CFG054 tells with what
+    assert not found("CFG011", usual, accelerate(*FILE))
     assert "train_batch_size is auto" in one("CFG050", ds_config.parse('{"train_batch_size": "auto", "zero_optimization": {}}', "ds.json"), RunPlan(framework="accelerate")).message  # fmt: skip
 
 

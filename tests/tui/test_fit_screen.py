@@ -68,3 +68,22 @@ def test_the_form_is_a_question() -> None:
 def test_what_is_no_question_is_one_sentence(field: str, value: str) -> None:
     with pytest.raises(ExaminationError, match=r"\.$"):
         question({**FORM, field: value}, "this machine")
+
+
+async def test_a_click_on_the_tab_asks_too() -> None:
+    app = doctor(examined())
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await reads(pilot, "HEALTHY")
+        await pilot.click("#--content-tab-tab-7")
+        await reads(pilot, "GiB of each GPU")
+
+
+async def test_a_report_that_gives_way_takes_its_answer_with_it() -> None:
+    app = doctor(examined())
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await reads(pilot, "HEALTHY")
+        await pilot.press("7")
+        await pilot.pause(0.3)  # it is being computed
+        await pilot.press("R")
+        await reads(pilot, "HEALTHY", "1 Checks")
+        await pilot.pause(0.5)

@@ -124,6 +124,10 @@ class MainScreen(Screen[None]):
         self.query_one(TabbedContent).active = tab
         self.pane.focus_pane()
 
+    @on(TabbedContent.TabActivated, pane="#tab-7")
+    def _fit_is_shown(self) -> None:
+        self.query_one(FitPane).begin()
+
     def action_focus_pane(self) -> None:
         self.pane.focus_pane()
 

@@ -4,7 +4,7 @@ from typing import ClassVar, Final
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Grid, Horizontal, Vertical
@@ -75,14 +75,15 @@ class FitPane(Vertical):
     def focus_pane(self) -> None:
         self.call_after_refresh(self.reader.focus)
 
+    def begin(self) -> None:
+        """Somebody looks: nothing is computed before."""
+        if self._fit is None:
+            self._soon()
+
     def show(self, report: Report) -> None:
         """The machine of ``report`` is the one that is asked about."""
         self._machine = report.facts
         if self._fit is not None:
-            self._soon()
-
-    def on_show(self, event: events.Show) -> None:
-        if self._fit is None:
             self._soon()
 
     def action_ask(self) -> None:
@@ -116,6 +117,8 @@ class FitPane(Vertical):
             self.app.call_from_thread(self._tell, found)
 
     def _tell(self, found: FitReport | str) -> None:
+        if not self.is_attached or not self.query(Reader):  # the screen gave way to another meanwhile
+            return
         self._fit = found if isinstance(found, FitReport) else None
         self.reader.show(Told(found) if isinstance(found, FitReport) else say(found, "bold"))
 

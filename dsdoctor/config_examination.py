@@ -46,13 +46,11 @@ class Judged(NamedTuple):
         return config.path if config else self.request.config or ""
 
 
-def judge_config(request: Request, release: str | None) -> Report:
-    """The report on ``request.config``; ``release`` names the DeepSpeed that will read it. Raises ExaminationError."""
-    return look(request, release).report
-
-
 def look(request: Request, release: str | None, again: str | None = None, source: Source | None = None) -> Judged:
-    """The same with what a screen and a mend need; ``again`` is the command that judges it once more, ``source`` a text that was read."""
+    """The report on ``request.config``, with what a screen and a mend need. Raises ExaminationError.
+
+    ``release`` names the DeepSpeed that will read it, ``again`` is the command that judges it once more, ``source`` a text that was read.
+    """
     source = source or ds_config.source(request.config or "")
     blank = Snapshot(tool_version=__version__, taken_at=now(), origin=source.config.path)
     snapshot = with_config(read_snapshot(request.snapshot) if request.snapshot else blank, request, source.config)

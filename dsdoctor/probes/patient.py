@@ -156,13 +156,8 @@ def _builders(steps: dict[str, dict[str, Any]], last: str | None, ran: Ran) -> O
             return msgspec.convert({**told, "accelerator": accelerator}, OpBuilders)
         except msgspec.ValidationError as error:  # a DeepSpeed that none of us has seen
             return Unavailable(kind="failed", detail=f"the op builders answer in a way that is not understood: {error}")
-    asked = _outcome("op builders", steps, last, ran)
-    if asked.outcome != "not-reached":
-        kind: UnavailableKind = "timed-out" if asked.outcome == "timed-out" else "failed"
-        return Unavailable(kind=kind, detail=_sentence("asking the op builders", asked))
-    if last is not None and ran.ending != "not-started":
-        return Unavailable(kind="depends", detail=f"not reached: {_sentence(last, _outcome(last, steps, last, ran))}")
-    return Unavailable(kind="depends", detail="the op builders need a DeepSpeed that can be imported")
+    needs = "the op builders need a DeepSpeed that can be imported"
+    return _unanswered("op builders", "asking the op builders", needs, steps, last, ran)
 
 
 def _config_words(
@@ -176,13 +171,21 @@ def _config_words(
             return msgspec.convert({**told, "path": config.path}, ConfigWords)
         except msgspec.ValidationError as error:
             return Unavailable(kind="failed", detail=f"DeepSpeed's word on the config is not understood: {error}")
+    needs = "judging the config by DeepSpeed needs one that can be imported"
+    return _unanswered(name, "asking DeepSpeed about the config", needs, steps, last, ran)
+
+
+def _unanswered(
+    name: str, asking: str, needs: str, steps: dict[str, dict[str, Any]], last: str | None, ran: Ran
+) -> Unavailable:
+    """Why a step that comes after DeepSpeed's import gave nothing."""
     asked = _outcome(name, steps, last, ran)
     if asked.outcome != "not-reached":
         kind: UnavailableKind = "timed-out" if asked.outcome == "timed-out" else "failed"
-        return Unavailable(kind=kind, detail=_sentence("asking DeepSpeed about the config", asked))
+        return Unavailable(kind=kind, detail=_sentence(asking, asked))
     if last is not None and ran.ending != "not-started":
         return Unavailable(kind="depends", detail=f"not reached: {_sentence(last, _outcome(last, steps, last, ran))}")
-    return Unavailable(kind="depends", detail="judging the config by DeepSpeed needs one that can be imported")
+    return Unavailable(kind="depends", detail=needs)
 
 
 def _values(steps: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:

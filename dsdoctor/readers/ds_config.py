@@ -13,7 +13,7 @@ import msgspec
 
 from dsdoctor.facts import DsConfig
 from dsdoctor.readers.hjson import Scanner, Stop
-from dsdoctor.readers.opened import content
+from dsdoctor.readers.opened import content, reason
 
 MOST_BYTES = 4 * 1024 * 1024
 STDIN, BASE64 = "<stdin>", "<base64>"  # paths of configs that are no files
@@ -74,8 +74,7 @@ def source(name: str) -> Source:
         told = _of_base64(name)
         return told or Source(_unusable(name, "there is no such file", readable=False))
     except (OSError, ValueError) as error:
-        reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-        return Source(_unusable(name, f"it cannot be read: {reason}", readable=False))
+        return Source(_unusable(name, f"it cannot be read: {reason(error)}", readable=False))
     return _of_bytes(data, STDIN if name == "-" else name)
 
 

@@ -4,7 +4,7 @@ import os
 
 from dsdoctor.facts import AccelerateConfig, TrainingArgs
 from dsdoctor.readers import accelerate_config, training_args
-from dsdoctor.readers.opened import content
+from dsdoctor.readers.opened import content, reason
 
 MOST_BYTES = 1024 * 1024
 
@@ -33,8 +33,7 @@ def _read(path: str) -> tuple[str, str | None]:
     except FileNotFoundError:
         return "", "there is no such file"
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return "", f"it cannot be read: {reason}"
+        return "", f"it cannot be read: {reason(error)}"
     if len(data) > MOST_BYTES:
         return "", f"it is larger than {MOST_BYTES // 2**20} MiB"
     return data.decode("utf-8", "replace"), None

@@ -4,6 +4,8 @@ import json
 import os
 from typing import Any
 
+from dsdoctor.readers.opened import of_file, reason
+
 MOST_BYTES = 8 * 2**20  # the largest known one, with its tables of labels, has less than one
 NAME = "config.json"
 
@@ -22,13 +24,11 @@ def read(name: str) -> tuple[dict[str, Any], str]:
     if path != name and not os.path.exists(path):
         raise Unreadable(name, f"it holds no {NAME}: name the folder of a model, or its {NAME}", missing=True)
     try:
-        with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = of_file(path, MOST_BYTES)
     except FileNotFoundError:
         raise Unreadable(path, f"there is no such file{_hub(name)}", missing=True) from None
     except (OSError, ValueError) as error:
-        said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-        raise Unreadable(path, f"it cannot be read: {said}") from None
+        raise Unreadable(path, f"it cannot be read: {reason(error)}") from None
     if len(data) > MOST_BYTES:
         raise Unreadable(path, f"it is larger than {MOST_BYTES // 2**20} MiB: a model's {NAME} has a few kilobytes")
     return _parsed(data, path), path

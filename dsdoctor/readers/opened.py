@@ -12,12 +12,20 @@ PATIENCE_S = 5.0  # for a pipe that stays silent
 
 def content(name: str, most: int) -> bytes:
     """At most ``most`` bytes and one more, so that too much is seen. Raises OSError or ValueError."""
-    if name == "-":
-        return sys.stdin.buffer.read(most + 1)
+    return sys.stdin.buffer.read(most + 1) if name == "-" else of_file(name, most)
+
+
+def of_file(name: str, most: int) -> bytes:
+    """The same, where "-" is a file like any other."""
     if stat.S_ISFIFO(os.stat(name).st_mode):
         return _piped(name, most)
     with open(name, "rb") as file:
         return file.read(most + 1)
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Why nothing could be read, in the system's words."""
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
 
 
 def _piped(name: str, most: int) -> bytes:

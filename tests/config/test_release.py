@@ -7,7 +7,7 @@ from dsdoctor_checks.config_keys import GONE, KEYS
 
 from dsdoctor import testing
 from dsdoctor.config.release import BESIDE, beside, said, with_release
-from dsdoctor.config_examination import judge_config
+from dsdoctor.config_examination import look
 from dsdoctor.facts import DeepSpeed, Snapshot
 from dsdoctor.model import Report, Severity
 from dsdoctor.request import ExaminationError, Request
@@ -24,7 +24,7 @@ FILE = """{
 
 def judged(folder: Path, release: str | None) -> Report:
     (folder / "ds.json").write_text(FILE)
-    return judge_config(Request(config=str(folder / "ds.json")), release)
+    return look(Request(config=str(folder / "ds.json")), release).report
 
 
 def told(report: Report, code: str) -> dict[str, Severity]:
@@ -57,7 +57,7 @@ def test_a_file_is_judged_for_the_release_that_is_named(
 
 def test_a_release_of_tomorrow_has_no_strangers(tmp_path: Path) -> None:
     (tmp_path / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1, "brand_new": 1}')
-    report = judge_config(Request(config=str(tmp_path / "ds.json")), "9.0")
+    report = look(Request(config=str(tmp_path / "ds.json")), "9.0").report
     (verdict,) = [v for v in report.verdicts if v.code == "CFG003"]
     assert "newer than the table" in (verdict.reason or "")
 
@@ -92,7 +92,7 @@ def test_every_key_has_the_release_that_brought_it() -> None:
 def test_a_model_beside_the_config_is_read(tmp_path: Path) -> None:
     (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 3, "reduce_bucket_size": "auto"}}')
     (tmp_path / "config.json").write_text('{"model_type": "llama", "hidden_size": 128}')
-    report = judge_config(Request(config=str(tmp_path / "ds.json"), model=str(tmp_path)), None)
+    report = look(Request(config=str(tmp_path / "ds.json"), model=str(tmp_path)), None).report
     assert report.facts.model_config is not None
     assert report.facts.model_config.hidden == 128
     (verdict,) = [v for v in report.verdicts if v.code == "CFG063"]

@@ -1,11 +1,13 @@
 """A model's config.json is read, or one sentence says why not."""
 
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
 
+from dsdoctor.readers import opened
 from dsdoctor.readers.model_config import Unreadable, read
 
 LLAMA = {"model_type": "llama", "hidden_size": 64}
@@ -59,3 +61,10 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_name_of_the_hub_is_not_fetched() -> None:
     with pytest.raises(Unreadable, match="nothing is downloaded"):
         read("meta-llama/Meta-Llama-3-70B")
+
+
+def test_a_pipe_that_stays_silent_does_not_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opened, "PATIENCE_S", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Unreadable, match="nothing came through it"):
+        read(str(tmp_path / "pipe"))

@@ -5,13 +5,14 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+V = TypeVar("V")
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _CAUSE = re.compile(r"""(?:^|[{,] ?)cause = ["']([\w-]+)["']""", re.MULTILINE)
 _GROUP = re.compile(r"\[+(\w+)")
@@ -43,13 +44,13 @@ def signatures() -> Iterator[str]:
             yield _read(os.path.join(folder, name))
 
 
-class Later(Mapping[str, Any]):
+class Later(Mapping[str, V]):
     """A mapping that is made when it is first looked into: most runs look into few tables."""
 
-    def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, make: Callable[[], Mapping[str, V]]) -> None:
         self._make = cache(make)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> V:
         return self._make()[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -105,20 +106,11 @@ class Lines(Mapping[str, Any]):
         return {name: self[name][field] for name, text in self._texts.items() if f" {field} = " in text}
 
 
-class Sections(Mapping[str, Lines]):
+class Sections(Later[Lines]):
     """A table of sections with a row on each line, read when it is first looked into."""
 
     def __init__(self, name: str) -> None:
-        self._make = cache(lambda: _sections(text(name)))
-
-    def __getitem__(self, name: str) -> Lines:
-        return self._make()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._make())
-
-    def __len__(self) -> int:
-        return len(self._make())
+        super().__init__(lambda: _sections(text(name)))
 
 
 def _sections(whole: str) -> dict[str, Lines]:
